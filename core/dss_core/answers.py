@@ -1,6 +1,6 @@
-"""What the daemon answers with and programs get as it is: values that both sides have.
+"""Answers of the daemon as values that client and daemon share.
 
-The wire has the same values with the same fields; `dss_api.values` goes by their names. Invariant:
+The messages on the wire have the same field names; `dss_api.values` converts by name. Invariant:
 values only, times by the daemon's wall clock.
 """
 
@@ -9,27 +9,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why something does not come, or does not move."""
+    """Why a record is not delivered, or a stream makes no progress."""
 
     code: str
     """A stable word."""
     sentence: str
     command: str = ""
-    """What to do next; empty where nothing need be done."""
+    """The command to run next; empty: none."""
     client_id: str = ""
-    """Who has it; empty where nobody does."""
+    """The client that holds it; empty: none."""
     since_ms: int | None = None
     """By the daemon's wall clock."""
     until_ms: int | None = None
     attempt: int = 0
-    """How often it was handed out, this time included; 0: never, or it is not known."""
+    """How often it was handed out, the present time included; 0: never, or not known."""
     blocked_by: int | None = None
-    """The offset that must be done first."""
+    """The offset that must be finished first."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedGrant:
-    """A stream of a group, and who holds it."""
+    """A stream of a group, and its holder."""
 
     group: str
     """NAME@FILTER."""
@@ -40,11 +40,11 @@ class WatchedGrant:
     """Empty where free."""
     grant_epoch: int
     since_ms: int | None
-    """In this state; None: nobody leads the group."""
+    """When this state began; None: the group has no leader."""
     stall: str
-    """Why nothing is delivered, as a sentence; empty where it is."""
+    """Why delivery is stalled, as a sentence; empty: it is not."""
     pinned_to: str
-    """The client that an operator gave it to; empty where nobody did."""
+    """The client that an operator pinned it to; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +56,27 @@ class StreamPlan:
     """As it stands now."""
     target: int
     again: int
-    """Records that come again."""
+    """Records to be delivered again."""
     passed: int
-    """Records that are passed over."""
+    """Records to be skipped."""
     exact: bool
-    """Else both are upper bounds."""
+    """False: both counts are upper bounds."""
     clamped: bool
-    """Retention took what lies before the target."""
+    """The target was raised, because retention took records before it."""
     client_id: str
     """Of the holder; empty where it is free."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What all clients together hold of what they share, and may hold."""
+    """The use of shared limits by all clients, and the limits."""
 
     connections: int
     connections_max: int
     calls: int
     calls_max: int
     delivery_bytes: int
-    """Read for clients, and not yet taken by them."""
+    """Read for clients, not yet sent to them."""
     delivery_bytes_max: int
 
 
@@ -90,5 +90,5 @@ class UnreadLoss:
     records: int
     """Since the daemon's start."""
     exact: bool
-    """Else at most so many were for the group."""
+    """False: an upper bound of the records for the group."""
     last_at_ms: int

@@ -83,7 +83,7 @@ def _array(column: "Sequence[object] | pa.Array", wanted: pa.DataType) -> pa.Arr
         if column.type != wanted:
             raise TypeError(f"{column.type} stands where {wanted} is wanted")
         return column
-    # The type is inferred, for asked for bytes, Arrow would take text too.
+    # Infer the type: asked for bytes, Arrow would accept text too.
     array = pa.array(column)
     if not isinstance(array, pa.Array):
         raise ValueError("its values have more than 2 GiB")  # noqa: TRY004 - a matter of size
@@ -151,7 +151,7 @@ def _indexed(subjects: "str | Sequence[str] | pa.DictionaryArray", records: int)
     if len(names) == 1:
         return names.to_pylist(), arrow_layout.same_subject(records)
     if encoded is subjects:
-        # It may be a cut of a larger batch: only subjects that occur go into the frame.
+        # It may be a slice of a larger batch: only subjects that occur go into the frame.
         return occurring(encoded)
     return names.to_pylist(), indexes.cast(pa.uint16())
 

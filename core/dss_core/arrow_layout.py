@@ -10,9 +10,9 @@ Schema 1, which every part has built in::
     timestamp_us  int64
 
 Invariant: `verify` admits a batch only when all its offsets, lengths and indexes are in bounds,
-so that whoever reads it later may trust them; and it decompresses nothing, so that a small frame
-cannot become a large one in memory. This is the only module of the frame format that imports
-pyarrow; it knows nothing of frame headers, checksums or stamps.
+so that later readers may trust them; and it decompresses nothing, so that a small frame cannot
+become a large one in memory. This is the only module of the frame format that imports pyarrow; it
+knows nothing of frame headers, checksums or stamps.
 """
 
 from collections.abc import Iterable, Sequence
@@ -57,7 +57,7 @@ _COLUMNS_OF_BYTES = 4
 NO_SIZES_BELOW_BYTES = RECORD_BYTES_MAX // _COLUMNS_OF_BYTES
 """A frame that is no larger has no record over its limit."""
 _NO_ENTRIES = pa.StructArray.from_arrays(
-    # `pa.array` would load pandas where that is installed, also for who only reads.
+    # `pa.array` would load pandas, if installed, even for readers.
     [pa.nulls(0, pa.utf8()), pa.nulls(0, pa.binary())],
     fields=[HEADERS_TYPE.key_field, HEADERS_TYPE.item_field],
 )

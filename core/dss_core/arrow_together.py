@@ -1,9 +1,9 @@
 """Verdicts about the records of many frames at once, each frame one batch in the arrow layout.
 
-A call into Arrow costs more than the few hundred records of a frame do; here are few calls for all
-of them. Invariant: yes means that `dss_core.arrow_layout` passes each batch by itself. No means
-nothing: then each has to be asked by itself, which also says what is wrong. Importing this module
-imports pyarrow.
+A call into Arrow costs more than the few hundred records of a frame, so this module makes few calls
+for all frames. Invariant: yes means that `dss_core.arrow_layout` passes each batch by itself. No is
+no verdict: then each batch has to be checked by itself, which also gives the error. Importing this
+module imports pyarrow.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
-"""Building frames from columns of records, and cutting and routing columns into such as fit.
+"""Builds frames from columns of records, and routes and cuts columns so that they fit.
 
-The way of a batch is `partition_columns`, then `split_columns` for each partition, then
+A batch goes through `partition_columns`, then `split_columns` for each partition, then
 `build_frame`. Invariant: the order of records of one key never changes; what is built passes
-`dss_core.frame.verify`. Arrow is loaded only for 32 records and more. This module draws no ids
-and reads no clock.
+`dss_core.frame.verify`. Arrow is loaded only for 32 records and more. This module draws no ids and
+reads no clock.
 """
 
 from bisect import bisect_right

@@ -1,8 +1,8 @@
-"""What an operator may change, as a value each: the same for programs, the daemon and the wire.
+"""The changes of operators as values, shared by programs, the daemon and the wire.
 
-The wire has the same changes with the same fields; `dss_api.changes` goes by their names. A change
-that a plan answers with is *resolved*: it names offsets instead of times, moves and members, and
-applying it does exactly that. A group is NAME, NAME@FILTER or ``$share/NAME/FILTER``; a stream is
+The messages on the wire have the same field names; `dss_api.changes` converts by name. The change
+in a plan is *resolved*: it names exact offsets, moves and members instead of times and rules, and
+Apply does exactly that. A group is NAME, NAME@FILTER or ``$share/NAME/FILTER``; a stream is
 ``orders/0/3``. Invariant: values only; what a change means is in its kind.
 """
 
@@ -32,9 +32,9 @@ class Direction(StrEnum):
     """Which way a cursor may go."""
 
     REWIND = "rewind"
-    """Records from the target on come again; none is passed over."""
+    """Deliver records from the target on again; skip none."""
     SKIP = "skip"
-    """Records before the target are passed over; none comes again."""
+    """Skip records before the target; deliver none again."""
     SEEK = "seek"
     """Both."""
 
@@ -100,12 +100,12 @@ class MoveCursors:
     """All that the group reads where empty."""
     to: Target | None = None
     targets: tuple[StreamTarget, ...] = ()
-    """Resolved: `streams` and `to` say nothing then."""
+    """Resolved: `streams` and `to` are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOffsets:
-    """Where a group stood in a stream, by names and numbers that another daemon knows as well."""
+    """Progress of a group in a stream, named so that another daemon can import it."""
 
     topic: str
     ordinal: int
@@ -128,7 +128,7 @@ class ImportOffsets:
 
 @dataclass(frozen=True, slots=True)
 class RecordSpan:
-    """Records of a stream that follow one another."""
+    """Consecutive records of a stream."""
 
     stream: str
     offset: int
@@ -149,7 +149,7 @@ class SkipRecords:
 
 @dataclass(frozen=True, slots=True)
 class RedeliverRecords:
-    """Lets single records come once more, though they are acknowledged; no cursor moves."""
+    """Delivers single records once more, although they are acknowledged. No cursor moves."""
 
     group: str
     stream: str
@@ -161,11 +161,11 @@ class RedeliverRecords:
 
 @dataclass(frozen=True, slots=True)
 class PauseGroup:
-    """Lets the members of a group hand out nothing new."""
+    """Pauses a group: its members hand out nothing new."""
 
     group: str
     until_ms: int | None = None
-    """By the wall clock; until it is resumed where None."""
+    """By the wall clock; None: until it is resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class ResumeGroup:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """Takes an operation back."""
+    """Undoes an operation."""
 
     number: int
 
@@ -191,13 +191,13 @@ class EditGroup:
     on_damage: str | None = None
     """``pass`` or ``stall``."""
     max_deliver: int | None = None
-    """This gives a group queues, or takes them (0); what follows is of a group that has some."""
+    """Gives the group queues; 0: removes them. The next fields need a group with queues."""
     backoff_ms: tuple[int, ...] = ()
     """Stays as it is where empty."""
     queue_records: int | None = None
     queue_bytes: int | None = None
     ordered: bool | None = None
-    """A group becomes ordered, or is so no more, only with getting or losing its queues."""
+    """A group can become ordered or unordered only when it gets or loses its queues."""
     on_dead_letter: str | None = None
     """``block`` or ``skip``; of an ordered group, as what follows."""
     keyless: str | None = None
@@ -206,7 +206,7 @@ class EditGroup:
 
 @dataclass(frozen=True, slots=True)
 class SetShardCount:
-    """Cuts the streams of an ordered group into so many shards, each of which one member has."""
+    """Changes the number of shards of an ordered group; one member holds each shard."""
 
     group: str
     shards: int
@@ -244,14 +244,14 @@ class AddStorageTopic:
 
 @dataclass(frozen=True, slots=True)
 class SwitchTopic:
-    """Lets what is produced go to the next storage topic; the one before is sealed for good."""
+    """Moves the produce pointer to the next storage topic, and seals the present one for good."""
 
     topic: str
 
 
 @dataclass(frozen=True, slots=True)
 class GroupShards:
-    """Into how many shards a group is cut, if it is still at that revision."""
+    """A new shard count of a group, valid while the group has that revision."""
 
     group: str
     shards: int
@@ -265,7 +265,7 @@ class GrowTopic:
     topic: str
     partitions: int
     with_shards: bool = False
-    """Then cuts its ordered groups into as many shards as fit it."""
+    """Also changes the shard counts of its ordered groups to fit."""
     shard_counts: tuple[GroupShards, ...] = ()
     """Resolved: these groups, and no others."""
 
@@ -285,7 +285,7 @@ class CloseSession:
 
     client_id: str
     session_id: bytes = b""
-    """This one only; resolved. Empty: the one that the client has."""
+    """Resolved: only this session. Empty: the client's present one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,9 +305,9 @@ class AdoptSessions:
     clients: tuple[str, ...] = ()
     """Client ids, in which ``*`` stands for any characters; all of them where empty."""
     of: str = ""
-    """Only those of this principal; empty: whosever they are."""
+    """Only sessions of this principal; empty: of any."""
     sessions: tuple[NamedSession, ...] = ()
-    """Resolved: `clients` and `of` say nothing then."""
+    """Resolved: `clients` and `of` are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +329,7 @@ class Rebalance:
     group: str
     moves_max: int | None = None
     moves: tuple[StreamMove, ...] = ()
-    """Resolved: `moves_max` says nothing then."""
+    """Resolved: `moves_max` is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,9 +358,9 @@ class Evict:
     borrower: str
     """A borrower's id, or a client id."""
     grace_ms: int | None = None
-    """How long it may go on with what it has out; as for every revoke where none is given."""
+    """Time to finish its records in flight; None: that of every revoke."""
     ban_ms: int | None = None
-    """How long its client is kept out; not at all where none is given."""
+    """How long its client is banned; None: no ban."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,12 +370,12 @@ class RunTask:
     task: str
     arguments: Mapping[str, str] = field(default_factory=dict)
     timeout_ms: int | None = None
-    """How long it may take; as long as any may where None."""
+    """Its timeout; None: the longest allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreateSchedule:
-    """Makes a schedule. What is None is as the daemon has it where nothing is said."""
+    """Creates a schedule. None means the daemon's default."""
 
     schedule: str
     task: str
@@ -400,7 +400,7 @@ class EditSchedule:
     cron: str | None = None
     arguments: Mapping[str, str] = field(default_factory=dict)
     no_arguments: tuple[str, ...] = ()
-    """Arguments that are not given any more."""
+    """Arguments to remove."""
     time_zone: str | None = None
     jitter_ms: int | None = None
     overlap: str | None = None
@@ -419,14 +419,14 @@ class RemoveSchedule:
 
 @dataclass(frozen=True, slots=True)
 class PauseSchedule:
-    """Lets due times pass."""
+    """Pauses a schedule: due times pass without a run."""
 
     schedule: str
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeSchedule:
-    """Lets due times count again, from now on."""
+    """Resumes a schedule: due times count again, from now on."""
 
     schedule: str
 

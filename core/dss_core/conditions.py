@@ -1,4 +1,4 @@
-"""Which items a list shows, and in which order: one small grammar, for daemon and tool alike.
+"""Filters and orders of lists: one small grammar for daemon and tool.
 
 ::
 
@@ -7,13 +7,13 @@
     name=b*   created_at<1d   sealed=yes  a text with anything for *, an age, a truth
 
 A term is a field, one of ``= != > >= < <=``, and a value. A moment is compared with a time
-(``at>2026-11-20``), or with a span, which is its age (``at<5m``). Of what an item does not have no
-comparison holds but ``!=``; ``field=`` finds it.
+(``at>2026-11-20``), or with a span, which is its age (``at<5m``). If an item lacks a field, only
+``!=`` holds; ``field=`` finds such items.
 
-An order is a field. The greatest number comes first, the oldest moment, and texts from a to z; a
-minus before the field turns it round, and ``:asc`` or ``:desc`` behind it say it by value.
+An order is a field: greatest numbers first, oldest moments first, texts from a to z. A minus before
+the field reverses this; ``:asc`` or ``:desc`` after it sort by value.
 
-Invariant: pure; whatever is written gives a choice or a named error.
+Invariant: pure; any text gives a filter or a named error.
 """
 
 import re
@@ -41,7 +41,7 @@ class FieldType(Enum):
     MOMENT = auto()
     TEXT = auto()
     TEXTS = auto()
-    """Several: a condition holds where it holds of one."""
+    """Several values: a condition holds if it holds for one of them."""
     TRUTH = auto()
 
 
@@ -51,7 +51,7 @@ _TERM = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(!=|>=|<=|=|>|<)\s*(.*?)\s*")
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{1,6})?")
 _AND = re.compile(r",|\sand\s")
 ALTERNATIVES = re.compile(r"\sor\s")
-"""Between them one of the alternatives of a filter ends, and the next begins."""
+"""Separates the alternatives of a filter."""
 _COMPARED: dict[str, Callable[[float, float], bool]] = {
     "=": lambda own, wanted: own == wanted,
     "!=": lambda own, wanted: own != wanted,

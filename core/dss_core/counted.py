@@ -1,6 +1,6 @@
 """Numbers in sentences: one record, two records, 1.5G.
 
-Invariant: this module knows no word; whoever counts says how one and how many are called.
+Invariant: this module knows no noun; the caller gives singular and plural.
 """
 
 

@@ -1,4 +1,4 @@
-"""Where a daemon keeps its data and listens when nothing else is said, for daemon and client alike.
+"""Default data directory and socket, for daemon and client.
 
 Invariant: both sides come to the same path whatever directory they run in; a relative
 ``XDG_STATE_HOME`` is ignored, as its specification has it.
@@ -10,8 +10,8 @@ from dss_core.errors import IllegalConfig
 
 SOCKET_NAME = "dssd.sock"
 OPERATORS_SOCKET_NAME = "ops.sock"
-"""Beside the other one, and no longer, so that it fits wherever that one does; the daemon keeps
-connections and calls free for who comes by it."""
+"""The operators' socket. Its name is no longer than the other one, so that it fits wherever that
+fits. The daemon reserves connections and calls for it."""
 
 
 def default_data_dir() -> Path:
@@ -29,7 +29,7 @@ def default_data_dir() -> Path:
 
 
 def default_socket() -> Path:
-    """The socket that a daemon uses when nothing else is said.
+    """The default socket of a daemon.
 
     Raises:
         IllegalConfig: there is no home directory.

@@ -1,4 +1,4 @@
-"""How a daemon is named by who reaches it: its endpoints, and the variables that name files.
+"""Endpoints of a daemon as clients write them, and environment variables with defaults.
 
 Invariant: the path of a socket may have a comma; only what begins like an endpoint is the next one.
 """
@@ -15,7 +15,7 @@ CREDENTIAL_VARIABLES: Mapping[str, str] = MappingProxyType(
         "token_file": "DSSCTL_TOKEN_FILE",
     }
 )
-"""What counts where an argument is not given; so programs that a program starts have it too."""
+"""Defaults for missing arguments; child processes inherit them."""
 
 _NEXT = re.compile(r",\s*(?=unix:|dss://|[^/,\s]+:[0-9]+\s*(?:,|$))")
 

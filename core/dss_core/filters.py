@@ -162,7 +162,7 @@ class TopicFilter:
         return subject if 0 < len(subject.encode()) <= SUBJECT_BYTES_MAX else None
 
     def _level(self, index: int) -> str | None:
-        """What the filter asks of a level; None where it allows none."""
+        """The filter's requirement for a level; None: it allows no such level."""
         if index < len(self.levels):
             return self.levels[index]
         return "+" if self.open_ended else None
@@ -184,7 +184,7 @@ def _broken_filter_rule(levels: list[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionFilter:
-    """What a subscriber asks for: a filter, alone or through a group."""
+    """The filter of a subscriber, private or through a group."""
 
     group: str | None
     """None for a private subscription."""

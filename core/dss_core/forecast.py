@@ -1,14 +1,14 @@
-"""When a lag will be gone: the one forecast of lists, pages, filters and the dashboard.
+"""Forecasts when a lag will be gone, for lists, pages, filters and the dashboard.
 
-Invariant: pure. Nothing is forecast of a lag that is younger than what its rates are averaged over:
-a record or two that are in flight are no backlog.
+Invariant: pure. There is no forecast for a lag younger than the averaging time of its rates: a
+record or two in flight are no backlog.
 """
 
 from collections.abc import Sequence
 from math import inf
 
 STANDS_RECORDS_S = 1 / 60
-"""Records a second, less than which is standing still: one in that minute."""
+"""Rates below this count as zero: one record in that minute."""
 
 
 FORECAST_AFTER_MS = 60_000
@@ -23,7 +23,7 @@ def drained_in_ms(
     arrivals: Sequence[float],
     acks: Sequence[float],
 ) -> float | None:
-    """Until a lag is gone; infinite where it grows or stands, None where nobody can say.
+    """Time until a lag is gone; infinite if it does not shrink, None: unknown.
 
     Rates are records a second over a minute and over five; `drain_ms` is how long it takes as the
     last minute went, None where it did not shrink, and `age_ms` how old its oldest record is.

@@ -1,4 +1,4 @@
-"""What operators can change of bulk jobs: a part of `dss_core.changes`."""
+"""Changes of bulk jobs by operators: a part of `dss_core.changes`."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class SourceRange:
 
 @dataclass(frozen=True, slots=True)
 class JobInput:
-    """What a planner says that a chunk is, where no topic is read."""
+    """The planner's description of a chunk that reads no topic."""
 
     text: str
     records: int = 0
@@ -27,7 +27,7 @@ class JobInput:
 
 @dataclass(frozen=True, slots=True)
 class CreateJob:
-    """Makes a bulk job: its manifest, and what it holds."""
+    """Creates a bulk job, with its manifest and its holds on records."""
 
     name: str
     kind: str
@@ -55,13 +55,13 @@ class CreateJob:
     ranges: tuple[SourceRange, ...] = ()
     """Resolved: the times say nothing then."""
     dead_letters: str = ""
-    """A group: not the topic is read, but what of it lies dead in the group, and the times are of
-    when that died."""
+    """A group: the job reads its dead letters of the topic instead of the topic; the times are
+    those at which they died."""
 
 
 @dataclass(frozen=True, slots=True)
 class PauseJob:
-    """Lets a job publish nothing more."""
+    """Pauses a job: it publishes nothing more."""
 
     job: str
 

@@ -1,8 +1,8 @@
-"""What a lane is to both sides: the levels of a stream in a group that has queues.
+"""Lanes, for client and daemon: the levels of a stream in a group with queues.
 
 A lane is a stream with the group's *retry queue* and *dead letters* for it. A record that fails is
 moved from level to level: it is appended to a queue, and once that is durable, it is acknowledged
-where it was. What a queue holds is an *entry*: the record, with two headers more.
+where it was. A queue holds *entries*: records with two more headers.
 """
 
 import re
@@ -24,7 +24,7 @@ MAIN, RETRY, DEAD = 0, 1, 2
 
 
 def grant_and_level(number: int) -> tuple[int, int]:
-    """What a number names that is a grant's and a level's together."""
+    """Split a number into grant and level."""
     level = number % LEVELS_MAX
     return number - level, level
 
@@ -101,12 +101,12 @@ class LaneEntry(NamedTuple):
     cursor_generation: int = 0
     kind: int = ATTEMPT
     source_ordinal: int | None = None
-    """Of the lane where the source is; None: it is in the entry's own."""
+    """The lane of the source; None: the entry's own lane."""
     source_partition: int = 0
 
     @property
     def is_rehomed(self) -> bool:
-        """Whether it was made of an entry of another lane, so that its source is done by then."""
+        """Whether it was made from an entry of another lane, whose source is then finished."""
         return self.source_ordinal is not None
 
 

@@ -97,7 +97,7 @@ SETTLE_RANGES_MAX = 4_096
 has more to say says it in several."""
 
 NAK_DELAY_MS_MAX = 24 * 3_600_000
-"""A nak cannot park a record for longer than a day; its stream's floor would stand still."""
+"""The longest delay of a nak: until it is over, the stream's ack floor cannot rise."""
 
 SPAN_MS_MAX = (1 << 63) - 1
 """What a span of the wire holds, and a column of the store; each has a bound of its own below."""
@@ -112,9 +112,9 @@ PRODUCER_WINDOW_SEQUENCES = 5
 
 REDRIVE_RATE = 500
 REDRIVE_RATE_MAX = 1_000_000
-"""Dead letters that a redrive brings back a second, of all streams together, where nobody says how
-many: measured, so that others keep 0.95 of their rate (docs/decisions/0055); and at most, which is
-more than a daemon moves."""
+"""The default rate of a redrive, in records a second over all streams: measured so that other
+traffic keeps 0.95 of its rate (docs/decisions/0055). And the highest rate, which is more than a
+daemon can move."""
 
 CHECKSUM_COPY_BYTES_MAX = 4_096
 """Up to here, joining the two checksummed parts is faster than feeding them one by one."""
@@ -134,10 +134,10 @@ CHUNK_FILES_MAX = 4_096
 """Staged files of one chunk: one for each partition that a topic may have."""
 
 RESTORE_EPOCHS_RAISED = 1 << 40
-"""How far a restore raises epochs of 64 bits: more than are given between a backup and the loss of
-the disk. So whoever has one that is so far behind has it from before a restore."""
+"""How far a restore raises epochs of 64 bits: more than a daemon assigns between a backup and the
+loss of its disk. So an epoch that is that far behind is from before a restore."""
 
 RESTORE_OFFSETS_RAISED = 1 << 40
-"""How far a restore raises the offsets of a stream: more than it gets between a backup and the loss
-of the disk, twelve days at a million records a second. 63 bits have room for eight million
-restores. No stream has so many records, so what is counted in offsets leaves such a gap out."""
+"""How far a restore raises the offsets of a stream: more than it assigns between a backup and the
+loss of the disk, twelve days at a million records a second. 63 bits have room for eight million
+restores. No stream has so many records, so counts of offsets leave such a gap out."""

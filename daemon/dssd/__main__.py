@@ -1,6 +1,6 @@
-"""The command ``dssd``: turns a command line, and the end of what it began, into an exit code.
+"""The command ``dssd``: runs a command line and turns its outcome into an exit code.
 
-Exit codes: 0 stopped as told, or all is whole; 1 a check found damage; 2 usage; 70 an unexpected
+Exit codes: 0 stopped in order, or no damage; 1 a check found damage; 2 usage; 70 an unexpected
 error, with its traceback; 74 the disk or the store failed; 75 another daemon holds the data
 directory; 78 the configuration, or a data directory of a newer version.
 """

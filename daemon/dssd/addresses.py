@@ -1,4 +1,4 @@
-"""Where the daemon listens: ``unix:PATH`` or ``HOST:PORT``, behind which its policy may stand.
+"""Listening addresses: ``unix:PATH`` or ``HOST:PORT``, optionally followed by a policy.
 
 Invariant: an address that was parsed may be bound without further thought: a unix path fits into
 the kernel's bound, and a TCP host beyond loopback has TLS and a policy that says who is served.
@@ -33,7 +33,7 @@ class Clients(StrEnum):
 
 
 class CertificateName(StrEnum):
-    """What of a certificate is the name of its client. Exactly one value must be there."""
+    """Which field of a certificate names its client. It must have exactly one value."""
 
     CN = "cn"
     URI = "uri"
@@ -41,7 +41,8 @@ class CertificateName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Who may come in at a listener, and how. It is configuration, never the presence of tokens."""
+    """Which clients a listener admits, and how. Configuration decides this, never the presence of
+    tokens."""
 
     tls: bool = False
     clients: Clients = Clients.ANYBODY
@@ -116,12 +117,12 @@ class TcpAddress:
         """
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         with socket.socket(family) as probe:
-            # As servers do: else the end of an older connection would count.
+            # As servers do: else a closing older connection would make the address look busy.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((self.host, self.port))
             except OSError as error:
-                # What else there may be is told by the server that listens there.
+                # Any other error is left to the server, which reports it when it binds.
                 if error.errno == errno.EADDRINUSE:
                     raise AddressInUse(address=self, reason=error.strerror) from error
 

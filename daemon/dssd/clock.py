@@ -1,7 +1,7 @@
 """The daemon's clocks: one for durations, one for dates.
 
-Invariant: durations are measured only with `Clock.now_ms`, which never jumps; the wall clock is
-for what people and disks keep. Nothing below the shells may read a clock itself: it is given one.
+Invariant: durations are measured only with `Clock.now_ms`, which never jumps; the wall clock is for
+dates that are shown or stored. Nothing below the shells reads a clock: a shell passes one in.
 """
 
 import time

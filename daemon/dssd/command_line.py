@@ -1,7 +1,7 @@
-"""What the command ``dssd`` can be told: its commands and options.
+"""The commands and options of ``dssd``.
 
-Invariant: a command loads what it needs when it runs, so help and version cost nothing of the
-daemon. What is wrong with a command line is a condition like any other.
+Invariant: a command imports its modules when it runs, so help and version do not load the daemon.
+Errors in a command line are conditions.
 """
 
 import shlex
@@ -41,7 +41,7 @@ DataDir = Annotated[
 
 
 class ToldToServe(NamedTuple):
-    """What the command line says of a daemon, beside its directory."""
+    """The options of ``dssd serve``, except for its directory."""
 
     listen: Sequence[str]
     file: Path | None
@@ -136,7 +136,7 @@ def serve(
         typer.Option(metavar="FILE.pem", help="The certificate for addresses with tls."),
     ] = None,
     tls_key: Annotated[
-        Path | None, typer.Option(metavar="FILE.pem", help="Its key. Read again as the others.")
+        Path | None, typer.Option(metavar="FILE.pem", help="Its key; read again on a change.")
     ] = None,
     tls_client_ca: Annotated[
         Path | None,
@@ -158,17 +158,17 @@ def serve(
         shutil.rmtree(directory)
 
 
-@program.command(short_help="Say whether a data directory is whole.")
+@program.command(short_help="Check a data directory for damage.")
 def check(
     data_dir: DataDir = None,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Read all bytes of the log, and more.")
+        bool, typer.Option("--deep", help="Read all bytes of the log and verify them.")
     ] = False,
     output: Annotated[
         FindingsFormat, typer.Option("-o", "--output", help="How to print findings.")
     ] = FindingsFormat.TEXT,
 ) -> None:
-    """Say whether a data directory is whole, while no daemon runs on it. Nothing is changed."""
+    """Check a data directory for damage, while no daemon runs on it. Nothing is changed."""
     from dss_core.default_paths import default_data_dir
 
     with loading():
@@ -181,11 +181,11 @@ Backups = Annotated[
     Path, typer.Argument(metavar="DIR", help="A directory that `dssctl backup create` wrote.")
 ]
 Number = Annotated[
-    int | None, typer.Option("--number", metavar="N", help="Which backup; see dssctl backup ls.")
+    int | None, typer.Option("--number", metavar="N", help="Its number; see dssctl backup ls.")
 ]
 
 
-@program.command(short_help="Say whether backups can be restored.")
+@program.command(short_help="Verify that backups can be restored.")
 def verify(
     backups: Backups,
     number: Number = None,
@@ -196,7 +196,7 @@ def verify(
         FindingsFormat, typer.Option("-o", "--output", help="How to print findings.")
     ] = FindingsFormat.TEXT,
 ) -> None:
-    """Say whether the files of backups are as they were written. Nothing is changed."""
+    """Verify the files of backups against their checksums. Nothing is changed."""
     with loading():
         from dssd.backups.command import verify as verified
     as_json = output is FindingsFormat.JSON
@@ -211,7 +211,7 @@ def restore(
     ],
     number: Number = None,
 ) -> None:
-    """Make a data directory of a backup, the newest one where none is said."""
+    """Make a data directory from a backup; from the newest if none is named."""
     with loading():
         from dssd.backups.command import restore as restored
     raise typer.Exit(restored(backups, into, number=number))
@@ -231,24 +231,24 @@ def _service() -> None:
 @service.command(short_help="Write the unit of the daemon, or print it.")
 def install(
     context: typer.Context,
-    user: Annotated[bool, typer.Option("--user", help="A service of yours.")] = False,
-    system: Annotated[bool, typer.Option("--system", help="A service of the machine.")] = False,
+    user: Annotated[bool, typer.Option("--user", help="A service of your user manager.")] = False,
+    system: Annotated[bool, typer.Option("--system", help="A service of the system.")] = False,
     run_as: Annotated[
-        str, typer.Option(metavar="NAME", help="The user of a service of the machine.")
+        str, typer.Option(metavar="NAME", help="The user of a system service.")
     ] = "dssd",
     data_dir: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Else the usual one, or /var/lib/dssd with --system."),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE.toml", help="What `dssd serve` is to read.")
+        Path | None, typer.Option(metavar="FILE.toml", help="The file for --config of `serve`.")
     ] = None,
     only_print: Annotated[bool, typer.Option("--print", help="Print it, write nothing.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="In spite of what is wrong, or there.")
+        bool, typer.Option("--force", help="Write it despite problems, or over another unit.")
     ] = False,
 ) -> None:
-    """Write the unit of the daemon, and say what to type next. Nothing is started."""
+    """Write the unit of the daemon, and print the next commands. Nothing is started."""
     if user == system:
         raise typer.BadParameter("Say one of --user and --system.", ctx=context)
     from dssd.service.install import UnitRequest, printed

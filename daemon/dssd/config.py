@@ -24,10 +24,10 @@ FILE_KEYS = ("data_dir", "listen", "metrics", "log_format", "reflection", "backu
 BACKUP_KEYS = ("directory", "keep", "hook")
 
 BACKUPS_KEPT = 7
-"""A week, where one is made a day."""
+"""A week of daily backups."""
 
 BACKUPS_KEPT_MAX = 10_000
-"""More manifests than anybody looks through."""
+"""More manifests than an operator would read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class TlsFiles:
     """Where the daemon's certificate is, in PEM. They are read again when they change."""
 
     cert: Path
-    """Behind it whoever stands between it and the authority."""
+    """The certificate, then the intermediate certificates up to the authority."""
     key: Path
     client_ca: Path | None = None
     """The authorities whose certificates of clients count."""
@@ -173,14 +173,14 @@ def _backup(file: Path | None, stated: Mapping[str, object]) -> BackupConfig | N
 
 @dataclass(frozen=True, slots=True)
 class StatedPlaces:
-    """Where a daemon's file says that it writes, as it says so."""
+    """The paths in a daemon's file that it writes to, unresolved."""
 
     data_dir: Path | None = None
     backups: Path | None = None
 
 
 def places_in(file: Path) -> StatedPlaces:
-    """What a file says, which must be one that a daemon would take.
+    """Read the paths in a file, which must be a valid configuration.
 
     Raises:
         IllegalConfig, SocketPathTooLong: it would not.

@@ -8,8 +8,8 @@
                ▸ sessions ▸ registry ▸ events ▸ log ▸ store ▸ lock
 
 Invariant: one task group owns every task of the servicers and the daemon, and an exception that
-escapes from a task ends `run` with that exception; from a service beside the core only what the
-core raised escapes (`dssd.supervision.containment`). If a part cannot be opened, the parts opened
+escapes from a task ends `run` with that exception; a service outside the core lets only exceptions
+of the core escape (`dssd.supervision.containment`). If a part cannot be opened, the parts opened
 before it are closed.
 """
 
@@ -108,9 +108,9 @@ class Hooks:
     ending: Callable[[], None]
     """It serves no longer, and closes its parts."""
     failed: Callable[[BaseException], None]
-    """The disk failed or the files are another's (a condition), or a thread of a part failed
-    (anything else): nothing more can be promised. May be called on any thread; must end the
-    process."""
+    """Reports a failed disk or files of another daemon (a condition), or a failed thread of a part
+    (any other error). The hook must end the process, because nothing more can be promised. May be
+    called on any thread."""
 
 
 @dataclass(frozen=True, slots=True)

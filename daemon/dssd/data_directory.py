@@ -38,12 +38,12 @@ from dssd.lock import LOCK_NAME, DirectoryLock
 from dssd.log.segment.file import SEGMENT_SUFFIX
 
 FORMAT_FILE_BYTES_MAX = 256
-"""What is read of the file that names the format of a data directory."""
+"""Bytes read of the file FORMAT."""
 
 
 FORMAT_NAME = "FORMAT"
 FORMAT = 1
-"""Raised by a change that an older daemon must not touch."""
+"""Raise it with each change that an older daemon must not open."""
 
 STORE_NAME = "store.sqlite"
 LOG_NAME = "log"
@@ -139,7 +139,8 @@ class DataDirectory:
         return self.path / SNAPSHOT_NAME
 
     def refuse_lost_store(self) -> None:
-        """Refuse to make a new store beside a log: it would know none of the records.
+        """Refuse to create a new store beside an existing log: it would know none of the log's
+        records.
 
         Raises:
             StoreDamaged: the store is gone.
@@ -181,7 +182,7 @@ class DataDirectory:
         self._lock.release()
 
     def _refuse_foreign(self) -> None:
-        """Before anything is written: what is somebody else's is left as it was."""
+        """Refuse a directory with foreign files, before anything is written to it."""
         marker = self.path / FORMAT_NAME
         if marker.exists():
             self._read_format(marker)
@@ -192,7 +193,7 @@ class DataDirectory:
         marker = self.path / FORMAT_NAME
         if not marker.exists():
             self._refuse_strangers()
-            # Synced before the marker exists: a start that finds a marker skips this.
+            # Sync before the marker exists, because a start that finds a marker skips this.
             for folder in (self.path, *new):
                 _sync_parent(folder)
             write_marker(marker, marker.with_name(f"{FORMAT_NAME}.new"))
@@ -212,7 +213,7 @@ class DataDirectory:
         # A crash during the first start leaves at most these names.
         allowed = {LOCK_NAME, SOCKET_NAME, OPERATORS_SOCKET_NAME, f"{FORMAT_NAME}.new"}
         strangers = sorted({entry.name for entry in self.path.iterdir()} - allowed)
-        # Another start may have made all of it since the marker was looked for.
+        # Another daemon may have created the directory since this one looked for the marker.
         if strangers and not (self.path / FORMAT_NAME).exists():
             raise IllegalConfig(
                 source=f"data directory {self.path}",

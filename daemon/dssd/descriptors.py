@@ -30,7 +30,7 @@ def connections_max() -> int:
 
 def open_files() -> int:
     """How many descriptors the process has."""
-    # The look itself takes one.
+    # Reading the directory takes a descriptor itself.
     return sum(1 for _ in Path("/dev/fd").iterdir()) - 1
 
 

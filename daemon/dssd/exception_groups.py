@@ -1,9 +1,9 @@
-"""Finds the condition in an exception group, or says that it has a programmer's error."""
+"""Finds the condition in an exception group, unless the group has a programmer's error."""
 
 from dss_core.errors import DssError
 
 EXIT_SOFTWARE = 70
-"""How a process ends that met a programmer's error, after its traceback."""
+"""Exit code after a programmer's error."""
 
 
 def condition_in(error: BaseException) -> DssError | None:
@@ -17,6 +17,6 @@ def condition_in(error: BaseException) -> DssError | None:
 
 
 def explained(error: DssError) -> str:
-    """What whoever started the daemon reads of the condition that ended it."""
+    """The text on stderr about the condition that ended the daemon."""
     hint = f"\n  {error.hint_text}" if error.hint_text else ""
     return f"dssd: {error.message} [{error.code}]{hint}\n"

@@ -1,8 +1,8 @@
 """gRPC's own log, which the daemon keeps silent.
 
 gRPC's core writes to stderr by itself, past Python's logging, and puts text of its peers there as
-it came: a line break in the debug text of a GOAWAY forged lines of the daemon's log. What it would
-say of calls the daemon tells by statuses and events. Must not be loaded after gRPC, which reads its
+it came: a line break in the debug text of a GOAWAY forged lines of the daemon's log. The daemon
+reports on calls by statuses and events instead. Must not be loaded after gRPC, which reads its
 environment once.
 """
 

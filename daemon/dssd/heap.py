@@ -1,8 +1,8 @@
 """The heap of the process as glibc sees it: how much of it is in use, and giving back what is free.
 
-gRPC tells nobody what it holds for messages that arrive or leave, but it takes it from this heap;
-so does Python for whatever is larger than its own small blocks. Where the C library is another one,
-nothing is known and nothing given back.
+gRPC does not say how much memory it holds for messages in transit, but it allocates that memory
+from this heap; so does Python for objects larger than its own small blocks. With another C library
+the figures are unknown and nothing is given back.
 """
 
 import ctypes
@@ -48,7 +48,7 @@ def figures() -> HeapFigures | None:
     if library is None:
         return None
     found = library.mallinfo2()
-    # What was taken in pieces, and what has a mapping of its own.
+    # Blocks from the arenas, and large blocks with a mapping of their own.
     return HeapFigures(found.uordblks + found.hblkhd, found.fordblks)
 
 

@@ -1,8 +1,8 @@
-"""Gives memory back to the system that the heap took for a rush and keeps.
+"""Returns memory to the system that the heap took for a burst of work and kept.
 
 glibc gives back only what is free at the end of its heap; a few blocks that stay hold all below
 them. Invariant: pages are given back only after they were free at two looks in a row, so not
-between two waves of one rush; the loop never waits for it.
+between two waves of one burst; the event loop never waits for this.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from dssd import heap
 from dssd.limits import HEAP_KEPT_BYTES
 
 HEAP_LOOK_S = 10.0
-"""How often it is looked whether there is more: to give it back takes a quarter of a second for
-each gigabyte, in a thread, and whoever wants memory meanwhile may wait for some of it."""
+"""How often the heap is examined. Returning memory takes a thread a quarter of a second for each
+gigabyte, and an allocation may wait for some of that."""
 
 
 class HeapUpkeep:

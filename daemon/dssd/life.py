@@ -1,12 +1,12 @@
-"""How a daemon ended: it says so itself, as far as it can, and the next one reads it.
+"""How a daemon ended: it records its own end as far as it can, and the next one reads the record.
 
 ::
 
     begin ─► running ─┬─► stopped   all parts are closed
                       └─► crashed   with its reason, if the disk takes it
 
-Invariant: the file says that a daemon stopped only where it did. Whoever finds it running follows
-one that was killed, or lost its power: the system has another boot id then. A start that fails
+Invariant: the file says that a daemon stopped only where it did. A daemon that reads "running"
+follows one that was killed, or one that lost power if the boot id has changed. A start that fails
 before it serves leaves the file as it is.
 """
 
@@ -31,7 +31,7 @@ from dssd.events.teller import Teller, tell_if_room
 from dssd.exception_groups import EXIT_SOFTWARE, condition_in
 
 LIFE_WRITE_S_MAX = 1.0
-"""How long a daemon that ends at once waits for the disk to take why: that may be what failed."""
+"""How long a failing daemon waits for the disk to store the reason: the disk may be the failure."""
 
 LIFE_BYTES_MAX = 4_096
 """What is read of how a daemon ended: it writes some hundred bytes, and a page is read at once."""
@@ -54,7 +54,7 @@ class How(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How the daemon before ended."""
+    """How the previous daemon ended."""
 
     how: How
     at_ms: int = 0
@@ -77,7 +77,7 @@ class End:
 
 
 class Life:
-    """Of a daemon on this data directory; enter it with the lock of that."""
+    """Keeps the life file of a data directory; enter it while holding the directory's lock."""
 
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._path = directory.expanduser() / LIFE_NAME
@@ -96,21 +96,22 @@ class Life:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """All is closed, as it was told or by an error."""
+        """All parts are closed, after a stop or an error."""
         if error is not None:
             self.crashed(error)
         elif self._is_running:
             self._write(How.STOPPED)
 
     async def begin(self, teller: Teller, version: str) -> None:
-        """It serves from now on. What was before is told durably first, for the file forgets it."""
+        """The daemon serves from now on. First the event of the previous end is made durable,
+        because this overwrites the file."""
         for event in events_of_start(self.before, version):
             await tell_if_room(teller, event)
         self._is_running = True
         self._write(How.RUNNING)
 
     def crashed(self, error: BaseException) -> None:
-        """It ends at once. A disk that does not answer is not waited for. Runs on any thread."""
+        """The daemon ends at once, and does not wait for a disk that hangs. Runs on any thread."""
         is_ours = not isinstance(condition_in(error), DataDirectoryReplaced)
         if self._is_running and is_ours:
             writing = Thread(target=self._write, args=(How.CRASHED, _reason(error)), daemon=True)
@@ -134,7 +135,7 @@ class Life:
         sync_directory(self._path.parent)
 
     def _overwrite(self, how: How, text: str) -> None:
-        """Write where the file has its room already: on a full disk there is no other."""
+        """Overwrite the file in place: a full disk has no room for a new one."""
         try:
             with self._path.open("r+") as file:
                 file.write(text)
@@ -142,18 +143,19 @@ class Life:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError:
-            if how is not How.CRASHED:  # what it says now must not be taken for this end
+            if how is not How.CRASHED:  # a later read must not take the old content for this end
                 with suppress(OSError):
                     self._path.unlink(missing_ok=True)
 
 
 def event_of_stop(version: str) -> Event:
-    """What is told before the parts are closed that could keep it."""
+    """The event of a stop, told before the event store closes."""
     return Event(DAEMON_STOPPED, "daemon", f"dssd {version} ended as it was told to.")
 
 
 def events_of_start(before: End, version: str) -> list[Event]:
-    """What a start tells: how the daemon before ended, unless it was as told, and itself."""
+    """The events of a start: the end of the previous daemon, unless it was a stop, and the start
+    itself."""
     fields = {name: str(value) for name, value in asdict(before).items()}
     started = Event(DAEMON_STARTED, "daemon", f"dssd {version}{before} serves.", fields)
     match before.how:
@@ -169,7 +171,7 @@ def events_of_start(before: End, version: str) -> list[Event]:
 
 
 def _end_in(path: Path) -> End:
-    if not path.is_file():  # another kind may never end, or never begin
+    if not path.is_file():  # reading a pipe or a device might block
         return End(How.UNKNOWN)
     try:
         with path.open("rb") as file:

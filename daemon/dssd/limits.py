@@ -39,13 +39,13 @@ CONCURRENT_CALLS_MAX = 4_096
 """Calls of all connections together; beyond it gRPC answers RESOURCE_EXHAUSTED."""
 
 LOOP_TURN_S = 0.002
-"""How long a loop whose length a client chooses holds the event loop: no step may take 5 ms."""
+"""How long a loop over a client's input may hold the event loop: no step may take 5 ms."""
 
 # Publishing
 
 APPEND_BYTES_IN_FLIGHT_MAX = 48 << 20
-"""What all calls together have handed to the log without an answer: below the log's own bound, so
-that callers wait and are not refused."""
+"""Unanswered bytes that all calls together have in the log: below the log's own bound, so that
+callers wait and are not refused."""
 
 SUBJECT_TABLE_CACHED_BYTES_MAX = 4_096
 SUBJECT_TABLES_CACHED_MAX = 1_024
@@ -61,10 +61,10 @@ READ_CHUNK_BYTES_MAX = 128 << 10
 """One answer of a read; below malloc's mmap threshold protobuf copies are cheap."""
 
 HEAP_KEPT_BYTES = 128 << 20
-"""Pages that are free and kept for the next rush, beside those of a quiet time."""
+"""Free pages that are kept for the next burst, on top of those of a quiet time."""
 
 CONFIG_BYTES_MAX = 64 << 10
-"""A configuration file; what is beyond is not read, and breaks it."""
+"""Size of a configuration file; a longer one is refused."""
 
 # The store
 
@@ -137,8 +137,8 @@ READ_HEAD_BYTES = 4 << 10
 # Delivering
 
 ISOLATE_AFTER_DOUBTS = 4
-"""Of a record that so many clients vanished with, it comes alone, and the stream goes on around: of
-8,000 records 15 were out by then, so a few leave the order of their keys, not hundreds."""
+"""A record in flight at so many vanished clients is sent alone, and the stream continues around it.
+By then 15 of 8,000 records were in flight, so a few lose the order of their keys, not hundreds."""
 
 READ_AGAIN_MS = 250
 READ_AGAIN_MS_MAX = 8_000
@@ -149,28 +149,28 @@ DAMAGED_RANGES_MAX = 64
 
 
 OUT_BYTES_MAX = CREDIT_BYTES + FRAME_BYTES_MAX
-"""When this is out, nothing more goes, not by a reserve and not because it comes again: so far
-comes one subscription with frames of the largest size, by new records alone."""
+"""The hard limit of bytes in flight, for redeliveries and reserves too: as much as one subscription
+reaches with new records in frames of the largest size."""
 
 OUTGOING_ITEMS_MAX = 16_384
-"""Items, records apart, that a client may leave unread before its connection is ended."""
+"""Items without records that a client may leave unread before its connection is ended."""
 
 SILENT_HOLDER_PERCENT = 50
 SILENT_HOLDER_MS = LEASE_MS * SILENT_HOLDER_PERCENT // 100
-"""Who is asked for a stream and says nothing keeps it for half a lease, 3 s, whoever asks. It is
-reported without its holder after nine tenths: more than the 0.4 leases for which a client that
-heard nothing more hands out, by its own clock."""
+"""A silent holder that is asked for its stream keeps it for half a lease, 3 s. The final report is
+made without it after nine tenths of that: longer than the 0.4 leases for which a client without
+contact still hands out records, by its own clock."""
 
 CLOSE_DRAIN_S = TAKEOVER_DRAIN_S = SILENT_HOLDER_MS / 1_000
-"""Where an operator closes a session, or another client takes its client id, the client has this
-long to say how far it handed out."""
+"""Time for a client to report its hand-out frontier when an operator closes its session or another
+client takes its client id."""
 
 SETTLE_STEP_RANGES = 256
 """Ranges of a client's settles, and settles, that are taken before other tasks get their turn: each
 takes up to 7 us."""
 
 NAK_RANGES = 12
-"""As many acked ranges a nak counts for in such a step: measured up to 90 us."""
+"""A nak counts as so many acked ranges in such a step: measured up to 90 us."""
 
 # Groups
 
@@ -181,9 +181,9 @@ ACK_WAIT_MS_MAX = 24 * 3_600 * 1_000
 MAX_DELIVER_MAX = 1_000
 BACKOFF_MS = (1_000, 5_000, 30_000, 300_000)
 BACKOFF_STEPS_MAX = 16
-"""Attempts before a record is dead: at most. How long it rests after each failure, where a group
-does not say: a stumble is over in a second, an outage takes minutes. And how many steps it may say;
-each is at most `NAK_DELAY_MS_MAX`."""
+"""Attempts before a record is dead: at most. The default backoff after each failure: a hiccup is
+over in a second, an outage takes minutes. And the number of backoff steps of a group; each is at
+most `NAK_DELAY_MS_MAX`."""
 
 FULL_DISK_RETRY_S = 1.0
 """How long a leader waits before it tries again to store progress on a full disk."""
@@ -195,16 +195,16 @@ RESEND_FIRST_MS = 250
 Above any round trip inside one process, far below the lease."""
 
 REVOKE_DEADLINE_MS = 10_000
-"""How long a holder may take to report finally on a stream that shall go to another member: users
-have this long to finish the records that they were handed."""
+"""Deadline for the final report on a stream that moves to another member: consumers have this long
+to finish their records."""
 
 UNSUBSCRIBE_MS = 5_000
 """How long a borrower that leaves waits for final reports. Below the lease, so that the leader
 still knows the borrower when it says goodbye."""
 
 COMMIT_GATHER_MS_MAX = 1_000
-"""However long a commit took, the next one gathers no longer: what is acknowledged meanwhile waits
-for it, and comes again after a crash."""
+"""The longest time that a commit gathers reports, however slow the last one was: acks wait for it,
+and their records are redelivered after a crash."""
 
 COMMIT_STREAMS_MAX = 500
 """Streams of one commit. One step notes them and builds the next: measured 9 µs a stream, and no
@@ -219,15 +219,15 @@ MOVE_AGAIN_MS = 1
 
 REDELIVERY_MS = 1_000
 REDELIVERY_MS_MAX = 60_000
-"""The first nak brings a record back after this; each further one doubles it, up to a minute."""
+"""Backoff after the first nak of a record; each further nak doubles it, up to a minute."""
 
 MOVE_RECORDS_MAX = 512
 REFUSED_MOVE_MS = 1_000
-"""What a lane moves to its queues at once, which its window takes in as one step, 1 to 2 µs each;
-and when it tries again what could not be appended."""
+"""Entries that a lane appends to its queues at once; its window takes them in as one step, 1 to 2
+µs each. And when a failed append is tried again."""
 
 LAST_MOVE_MS = 1_000
-"""A stream that its client gave back unasked waits so long for its last move."""
+"""How long a stream that its client gave back unasked waits for its last move to a queue."""
 
 REVOKE_REPORT_SHARE = 0.9
 """A final report leaves after this share of a revoke's deadline, so that it arrives in time."""

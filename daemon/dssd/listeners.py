@@ -1,7 +1,7 @@
-"""Those who want to be told of something, by whoever tells it.
+"""A list of callbacks that one part calls for others.
 
-Invariant: each is told once for each telling, at once, in the order in which they came, until it
-stops. A listener must not fail.
+Invariant: each call of `tell` calls each listener once, synchronously, in the order of
+registration. A listener must not fail.
 """
 
 from collections.abc import Callable
@@ -11,14 +11,14 @@ T = TypeVar("T")
 
 
 class Listeners(Generic[T]):
-    """Bounded by the parts of a daemon: each listens once."""
+    """Bounded by the number of parts of a daemon: each listens once."""
 
     def __init__(self) -> None:
         self._listening: dict[int, Callable[[T], None]] = {}
         self._made = 0
 
     def add(self, listener: Callable[[T], None]) -> Callable[[], None]:
-        """Tell it from now on; returns how to stop."""
+        """Call it from now on; returns a function that removes it."""
         self._made += 1
         number = self._made
         self._listening[number] = listener
@@ -29,6 +29,6 @@ class Listeners(Generic[T]):
         return stop
 
     def tell(self, what: T) -> None:
-        """Tell all that listen now."""
+        """Call all present listeners."""
         for listener in tuple(self._listening.values()):
             listener(what)

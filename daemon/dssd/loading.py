@@ -1,7 +1,7 @@
-"""Loading the code of the daemon: without looking for dead cycles in it, and without pandas.
+"""Imports the code of the daemon without garbage collection and without pandas.
 
-Arrow loads pandas, where that is installed, with the first array that it makes: half a second of
-the start, and 40 MB, for what no daemon uses. Where it is loaded already, nothing is hidden.
+Arrow imports pandas, if installed, when it makes its first array: that costs half a second and 40
+MB, and no daemon uses it. If pandas is loaded already, nothing is hidden.
 """
 
 import gc
@@ -15,7 +15,7 @@ HIDDEN = "pandas"
 
 
 class _Hider:
-    """A finder that finds nothing, and ends the search for what is hidden."""
+    """An import finder that reports hidden modules as missing."""
 
     @staticmethod
     def find_spec(
@@ -33,7 +33,8 @@ class _Hider:
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Import within: what is loaded stays, and to look through it takes a tenth of a start."""
+    """Import inside this block, without the garbage collector: modules stay, and scanning them
+    takes a tenth of a start."""
     gc.disable()
     sys.meta_path.insert(0, _Hider)
     try:
@@ -41,12 +42,12 @@ def loading() -> Iterator[None]:
         _let_arrow_look()
     finally:
         sys.meta_path.remove(_Hider)
-        # Else the first look comes at once, and is at all that was loaded.
+        # Otherwise the first collection would run at once, over all loaded modules.
         gc.freeze()
         gc.enable()
 
 
 def _let_arrow_look() -> None:
-    """Arrow looks for pandas once: here it finds none, and no frame waits for it later."""
+    """Arrow looks for pandas once. Here it finds none, so no frame waits for that search later."""
     if arrow := sys.modules.get("pyarrow"):
         arrow.array(())

@@ -4,8 +4,8 @@ Two things are locked: the directory itself, which no clean-up by name takes awa
 in it, and the file ``LOCK``, the only one that older versions know.
 
 Invariant: both are held before any other file in the directory is opened, and the kernel drops them
-when the process ends, however it ends. So every file that is there at a start was left by a process
-that has ended.
+when the process ends, however it ends. So a process that has ended left every file that a start
+finds.
 """
 
 import errno
@@ -20,7 +20,8 @@ from dss_core.errors import DataDirectoryLocked, DataDirectoryReplaced
 LOCK_NAME = "LOCK"
 
 _LOCKS_NO_DIRECTORY = frozenset({errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP})
-"""What NFS and its like say, which lock only what is open for writing. There LOCK alone counts."""
+"""Errors of NFS and the like, which lock only files open for writing. There the file LOCK alone
+counts."""
 
 
 class DirectoryLock:

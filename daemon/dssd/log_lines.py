@@ -1,8 +1,8 @@
-"""What the daemon writes to stderr: lines of text for people, or of JSON for programs.
+"""The daemon's log on stderr: lines of text for people, or of JSON for programs.
 
-Each line has an *event*, a word with a dot that keeps its meaning, or the code of a condition, so
-that programs need not read sentences. Lines of libraries have the event ``library``. Invariant: one
-line of JSON is one object, whatever stands in its texts.
+Each line has an *event*, a stable dotted name or the code of a condition, so that programs need not
+parse sentences. Lines of libraries have the event ``library``. Invariant: one line of JSON is one
+object, whatever stands in its texts.
 """
 
 import json
@@ -49,7 +49,7 @@ _TEXT = logging.Formatter(
 
 
 def write_lines(form: LogFormat) -> None:
-    """Have everything logged from now on go to stderr in this form."""
+    """Send all log records to stderr in this form from now on."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines() if form is LogFormat.JSON else _TEXT)
     root = logging.getLogger()
@@ -58,7 +58,7 @@ def write_lines(form: LogFormat) -> None:
 
 
 def log_condition(error: DssError) -> None:
-    """The condition that ends the daemon, under its code."""
+    """Log the condition that ends the daemon, under its code."""
     fields = {name: str(value) for name, value in error.fields.items()}
     if error.hint_text:
         fields["hint"] = error.hint_text

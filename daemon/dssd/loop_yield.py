@@ -1,6 +1,6 @@
 """Yielding to other tasks in the middle of a long loop.
 
-A client chooses how long some loops are: over the records of a publish, the streams of a topic.
+The length of some loops depends on clients: the records of a publish, the streams of a topic.
 Invariant: such a loop holds the event loop for about `LOOP_TURN_S` at a time.
 """
 
@@ -11,7 +11,8 @@ from dssd.limits import LOOP_TURN_S
 
 
 class LoopTurn:
-    """A task's turn on the event loop: it began when this was made, or yielded last."""
+    """A task's turn on the event loop. It begins when this object is made, and anew after each
+    yield."""
 
     __slots__ = ("_before_s", "_until")
 

@@ -1,11 +1,11 @@
-"""Opens every part of a daemon, each with what it stands on; they are closed in reverse.
+"""Opens the parts of a daemon in the order of their dependencies; they close in reverse.
 
 ::
 
     store ▸ log ▸ catalogue ▸ events ▸ groups ▸ registry ▸ sessions ▸ jobs ▸ operations ▸ questions
           ▸ schedules ▸ tasks ▸ access
 
-Invariant: what is opened is closed by the stack, also where a later part cannot be opened. This
+Invariant: the stack closes every opened part, also if a later part fails to open. This
 module serves nobody, and knows no address.
 """
 
@@ -57,7 +57,7 @@ from dssd.topics.old_storage_topics import OldStorageTopics
 from dssd.topics.retention import RetentionSchedule
 
 Failed = Callable[[BaseException], None]
-"""Is told of what must end the process; may be called on any thread."""
+"""Receives errors that must end the process; may be called on any thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ async def opened(
     await stack.enter_async_context(schedules)
     watched = (groups, registry, catalogue, questions.overviews, operations, sessions)
     looks = Looks(*watched, clock, schedules.views, jobs.all)
-    stack.callback(guard.look)  # a close would write into what is at its paths by then
+    stack.callback(guard.look)  # closing would write to whatever is at its paths now
     return Parts(
         guard=guard, store=store, log=log, catalogue=catalogue, events=events, groups=groups,
         registry=registry, unused=UnusedGroups(store, groups, registry, clock),
@@ -165,7 +165,7 @@ async def _jobs(
     clock: Clock,
     events: Events,
 ) -> Jobs:
-    """The bulk jobs; those that ended unseen are told."""
+    """The bulk jobs; tells the ends that the previous daemon did not tell."""
     staging = Staging(directory.staging_path)
     jobs = await Jobs.open(store, catalogue, log, staging, clock, events.note)
     jobs.tell_ends(events.newest_at_open_ms)
@@ -187,13 +187,13 @@ async def _backups(
 async def _store(
     directory: DataDirectory, stack: AsyncExitStack, failed: Failed
 ) -> tuple[DirectoryGuard, SqliteStore]:
-    """The store, and what looks whether its files stay where they are."""
+    """The store, and the guard that checks that its files stay in place."""
     directory.refuse_lost_store()
     guard = stack.enter_context(DirectoryGuard(directory, failed))
     store = await SqliteStore.open(directory.store_path, on_failure=failed)
     stack.push_async_callback(store.close)
     guard.begin()
-    stack.callback(guard.look)  # a close would write into what is at its paths by then
+    stack.callback(guard.look)  # closing would write to whatever is at its paths now
     return guard, store
 
 

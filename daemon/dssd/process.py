@@ -41,25 +41,25 @@ from dssd.version import version
 COLLECT_AFTER_OBJECTS = 5_000
 COLLECT_MIDDLE_AFTER = 5
 COLLECT_ALL_AFTER = 100
-"""When Python looks for dead cycles: in the youngest after so many new objects, in the middle ones
-after so many such looks, in all after so many of those. To look at all objects takes 100 ms and
-more, holds everything up, and hardly ever finds one."""
+"""Thresholds of Python's garbage collector for its three generations. A full collection stops
+everything for 100 ms and more, and hardly ever finds garbage."""
 
 
 STOP_HARD_S = 12.0
-"""When a stop hangs, the process ends anyway: what was acknowledged is durable already."""
+"""A stop that hangs for so long ends the process: acknowledged records are durable already."""
 
 
 THREAD_SWITCH_S = 0.0005
-"""How long a thread runs Python before one that waits may. While the event loop is busy, each
-step of a group commit waits for so long; Python's own 5 ms made commits wait for tens of them."""
+"""Python's thread switch interval. While the event loop is busy, each step of a group commit waits
+this long for the interpreter's lock; with Python's default of 5 ms a commit waited tens of
+milliseconds."""
 
 MALLOC_MMAP_ABOVE_BYTES = 8 << 20
 """Blocks up to this come from the heap: a fresh mapping for each large message costs its page
 faults (measured: half of the daemon's system time)."""
 
 MALLOC_KEEP_BYTES = 32 << 20
-"""Free memory that the heap keeps at its end, so that it is not given back and taken again."""
+"""Free memory that the heap keeps at its end instead of returning and taking it again."""
 
 
 _M_TRIM_THRESHOLD = -1  # as malloc.h has them
@@ -160,7 +160,7 @@ def _end_in_time() -> None:
 
 def _announce(addresses: tuple[Address, ...], before: End, form: LogFormat, *, paste: bool) -> None:
     """Tell the addresses; for an address chosen at random, also a line to paste."""
-    gc.freeze()  # What a start makes stays: nobody needs to look for dead cycles in it.
+    gc.freeze()  # Objects of the start live on: keep the garbage collector from scanning them.
     texts = [str(address) for address in addresses]
     where = ", ".join(texts)
     if form is LogFormat.JSON:

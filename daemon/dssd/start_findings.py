@@ -1,7 +1,7 @@
-"""Tells what a start found wrong: files that are damaged or unknown, streams that lack records.
+"""Reports the faults that a start found: damaged or unknown files, streams that lack records.
 
-Invariant: each finding is an event, so that nobody has to read the log of the daemon to learn of a
-loss. This module must not repair anything.
+Invariant: each finding is an event, so operators learn of a loss without reading the daemon's
+stderr. This module must not repair anything.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """A cache of verdicts on subject tables.
 
 A producer's subject tables repeat from frame to frame, so a verdict is cached. A large table is
-judged each time, so that the cache stays small.
+checked each time, so that the cache stays small.
 
 Invariant: at most `entries_max` verdicts are kept, each on a table of at most
 `SUBJECT_TABLE_CACHED_BYTES_MAX`; a new one replaces the oldest.

@@ -1,4 +1,4 @@
-"""What tasks ask of the parts of a daemon, gathered in one place."""
+"""Gives tasks the functions of the daemon's parts that they need."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -118,7 +118,7 @@ class TaskWiring:
         ]
 
     async def _endpoint(self) -> str:
-        """Where a process on this machine gets in without a token; where it can, by a socket.
+        """An address at which a local process needs no token; a unix socket if there is one.
 
         Raises:
             TaskFailed: nowhere.

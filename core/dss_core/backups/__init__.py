@@ -1,1 +1,1 @@
-"""Backups as they lie in a directory: who makes one, who looks after them, who restores one."""
+"""The format of backups on disk, shared by the code that creates, manages and restores them."""

@@ -8,9 +8,10 @@
     ├── files/5e/5e0c…-4096    the bytes of a file, by its checksum and its size
     └── log/…, store.sqlite    of a backup that came as one tar: files by their names
 
-A file that two backups have is there once. Invariant: a manifest under its final name names files
-that are there, whole and durable; so an end at any moment leaves the backups of before, and files
-that nobody names, which the next change removes. One process changes it at a time. Blocking.
+A file that several backups share is stored once. Invariant: all files of a manifest under its final
+name exist, complete and durable. So a crash at any moment leaves the earlier backups intact, and
+perhaps files that no manifest names, which the next change removes. One process changes a directory
+at a time. Blocking.
 """
 
 import errno
@@ -43,7 +44,7 @@ _DATA_MARKER = "FORMAT"
 """What a data directory has."""
 
 BACKUP_SPARE_BYTES = 16 << 20
-"""Of the disk of a backup, what stays free beside the files: for manifests and the file system."""
+"""Free space that must remain on the disk of a backup, for manifests and the file system."""
 
 BACKUP_PIECE_BYTES = 1 << 20
 """What is read or written of a file at once."""
@@ -140,8 +141,8 @@ class BackupDirectory:
         return by_name if by_name.exists() else self._by_checksum(file.checksum, file.bytes)
 
     def files_of(self, incarnation: str) -> Mapping[str, BackedUpFile]:
-        """The files of that data, by name, as far as they are there: the sealed ones of all
-        backups, and the others of the newest."""
+        """The files of that incarnation that exist already, by name: sealed ones of all backups,
+        others of the newest backup only."""
         manifests = [each for each in self.manifests() if each.incarnation == incarnation]
         found = {
             each.name: each
@@ -179,7 +180,7 @@ class BackupDirectory:
 
     @contextmanager
     def incoming(self) -> "Iterator[IncomingFile]":
-        """A new file, to be written and kept; without that it is gone at the end.
+        """A new file to write; it is removed at the end unless it is kept.
 
         Raises:
             BackupFailed: it cannot be written.
@@ -192,13 +193,14 @@ class BackupDirectory:
                 path.unlink(missing_ok=True)
 
     def kept(self, path: Path, checksum: str, size: int) -> None:
-        """Take a file that is whole and durable in under its checksum."""
+        """Move a complete and durable file to the name of its checksum."""
         final = self._by_checksum(checksum, size)
         final.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.rename(final)
 
     def finish(self, manifest: Manifest) -> Manifest:
-        """Make a backup one that is there: its files are, durably; returns it with its number.
+        """Complete a backup whose files are durable: write its manifest; returns it with its
+        number.
 
         Raises:
             BackupFailed: it cannot be written.
@@ -232,7 +234,7 @@ class BackupDirectory:
             return self._sweep({self.path_of(each) for one in stays for each in one.files})
 
     def sweep(self) -> int:
-        """Remove what no backup has: what is left of one that was not finished; as `remove`."""
+        """Remove files of no backup, left by an unfinished one; as `remove`."""
         return self.remove(frozenset())
 
     def _sweep(self, named: Container[Path]) -> int:
@@ -271,7 +273,7 @@ class IncomingFile:
             view = view[os.write(self._descriptor, view) :]
 
     def keep(self, name: str, *, sealed: bool, modified_ns: int = 0) -> BackedUpFile:
-        """It is whole: make it durable, and have it in the directory."""
+        """The file is complete: make it durable and move it into the directory."""
         os.fdatasync(self._descriptor)
         file = BackedUpFile(name, self.bytes, self._sum.hexdigest(), sealed, modified_ns)
         self._directory.kept(self._path, file.checksum, file.bytes)
@@ -352,7 +354,7 @@ def sync_directory(path: Path) -> None:
 
 
 def inside_data_directory(path: Path) -> Path | None:
-    """The data directory of a daemon that a path is, or lies in; None where in none."""
+    """The data directory that a path is or lies in; None: in none."""
     resolved = path.resolve()
     return next(
         (each for each in (resolved, *resolved.parents) if (each / _DATA_MARKER).is_file()), None

@@ -1,4 +1,4 @@
-"""The manifest of a backup: which files it has, what they are of, and where each stream ends.
+"""The manifest of a backup: its files, the incarnation of its data, and the end of each stream.
 
 A manifest is one JSON document with a checksum over its other values::
 
@@ -45,13 +45,13 @@ class BackedUpFile:
     sealed: bool = False
     """Its bytes never change any more while its data has the same incarnation."""
     modified_ns: int = 0
-    """When it was last written, as its file system says; 0: not for certain."""
+    """Last write, by its file system; 0: not known."""
 
     def is_still(self, *, sealed: bool, size: int, modified_ns: int) -> bool:
-        """Whether the daemon's file of this name, of the same incarnation, has these bytes yet.
+        """Whether the daemon's file of this name and incarnation still has these bytes.
 
-        One that is not sealed is only ever appended to, or written anew: so where neither its size
-        nor its time changed, it was not written.
+        An unsealed file is only appended to or rewritten, so if neither its size nor its time
+        changed, it was not written.
         """
         if self.sealed and sealed:
             return True

@@ -5,8 +5,8 @@
     begin ─▶ (open ─▶ write … ─▶ close) for each file that comes ─▶ finish
       └──────────┴──────┴──────────┴──▶ abandon, at any time
 
-Invariant: a directory has the backup after `finish`, and not before; of a tar, what is unpacked is
-a directory of backups once it is whole. Blocking.
+Invariant: a directory has the backup after `finish`, and not before. A complete tar unpacks to a
+directory of backups. Blocking.
 """
 
 import tarfile
@@ -38,10 +38,10 @@ class BackupTarget(Protocol):
     incarnation: str
     """Of the data that it has files of; empty where it has none."""
     held: Mapping[str, BackedUpFile]
-    """The files that it has of that data: those that are still so need not come."""
+    """The files that it has of that incarnation: unchanged ones need not be sent."""
 
     def begin(self, coming_bytes: int) -> None:
-        """So much will come.
+        """Announce the bytes of the backup.
 
         Raises:
             NoRoomForBackup: it does not fit.
@@ -52,7 +52,7 @@ class BackupTarget(Protocol):
         """Begin a file."""
 
     def write(self, content: bytes) -> None:
-        """What comes next of the file.
+        """Write the next bytes of the file.
 
         Raises:
             BackupFailed: the target refuses it.
@@ -62,10 +62,10 @@ class BackupTarget(Protocol):
         """The file is whole; as `write`."""
 
     def finish(self, manifest: Manifest) -> Manifest:
-        """All files are there; the manifest, with the number that it has here; as `write`."""
+        """All files are written: write the manifest, under its number here; as `write`."""
 
     def abandon(self) -> None:
-        """Let go of what was begun."""
+        """Give the backup up."""
 
 
 class DirectoryTarget:
@@ -97,7 +97,7 @@ class DirectoryTarget:
         self._file = self._opened.enter_context(self._into.incoming())
 
     def write(self, content: bytes) -> None:
-        """What comes next of the file."""
+        """Write the next bytes of the file."""
         assert self._file is not None, "it is open"
         with failing(self._into.path):
             self._file.write(content)
@@ -131,7 +131,7 @@ class TarTarget:
         self._name, self._size = "", 0
 
     def begin(self, coming_bytes: int) -> None:
-        """What says that it is a directory of backups comes first."""
+        """Write the marker of a backup directory first."""
         self._add(MARKER, MARKER_TEXT.encode())
 
     def open(self, name: str, size: int) -> None:
@@ -141,7 +141,7 @@ class TarTarget:
         self._write(_head(name, size))
 
     def write(self, content: bytes) -> None:
-        """What comes next of the file."""
+        """Write the next bytes of the file."""
         self._sum.update(content)
         self._written += len(content)
         self._write(content)
@@ -162,7 +162,7 @@ class TarTarget:
         return numbered
 
     def abandon(self) -> None:
-        """It has no end, and nobody takes it for a whole one."""
+        """Leave the tar without its end, which shows that it is incomplete."""
 
     def _add(self, name: str, content: bytes) -> None:
         padding = bytes(-len(content) % tarfile.BLOCKSIZE)

@@ -1,8 +1,8 @@
-"""Who may call from elsewhere: the principals with a token or a certificate.
+"""Authentication: the principals that log in with a token or a certificate.
 
-Invariant: memory holds what is committed, and nothing of a token but its SHA-256. A login that
-was given holds until its principal is removed, has other permissions, expires, or has another
-token; whoever keeps a login asks `still_holds`.
+Invariant: memory equals the committed rows, and holds only the SHA-256 of a token. A login is valid
+until its principal is removed or expires, or its permissions or token change; a caller that keeps a
+login checks `still_holds`.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ SECRET_BYTES = hashlib.sha256().digest_size
 CERTIFICATE_NAME_BYTES_MAX = 255
 
 BOTH_FOR_MS_MAX = 30 * 86_400_000
-"""How long an older token may be taken beside its successor."""
+"""How long an old token may stay valid beside its successor."""
 
 TOKEN_KIND, CERTIFICATE_KIND, LOCAL_KIND = "token:", "cert:", "local:"
 LOOPBACK = "loopback"
@@ -50,11 +50,11 @@ LOOPBACK = "loopback"
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who calls, and until when that is so."""
+    """An authenticated caller, and the end of its login."""
 
     principal: Principal
     key: str | bytes = ""
-    """What it came in with: the SHA-256 of a token, the name of a certificate; empty: neither."""
+    """The credential: the SHA-256 of a token, or the name of a certificate; empty: neither."""
     ends_at_ms: int | None = None
     """By the wall clock."""
 
@@ -71,7 +71,7 @@ class NewPrincipal:
     by: str
     """Who adds it."""
     replaces: bool = False
-    """One of that name may be there; it keeps its token where none is given."""
+    """Replace a principal of that name; it keeps its token if none is given."""
 
 
 class Access:
@@ -83,7 +83,7 @@ class Access:
         self._rows = {each.row.name: each for each in found}
         self._logins: dict[str | bytes, Login] = {}
         self._suspended: dict[str | bytes, str] = {}
-        """By what they come in with: who is not let in until they are confirmed."""
+        """Suspended principals by their credential: refused until confirmed."""
         self._turn = asyncio.Lock()
         for each in found:
             self._enter(each.row)
@@ -99,28 +99,29 @@ class Access:
 
     @property
     def suspended(self) -> int:
-        """How many are not let in until they are confirmed."""
+        """How many principals are suspended."""
         return len(set(self._suspended.values()))
 
     def suspended_by(self, token: bytes) -> str:
-        """Who has the token and is suspended; empty where nobody is."""
+        """The suspended principal with this token; empty: none."""
         return self._suspended.get(hashlib.sha256(token).digest(), "")
 
     def suspended_at(self, certificate: str) -> str:
-        """Who has a certificate of that name and is suspended; empty where nobody is."""
+        """The suspended principal with a certificate of that name; empty: none."""
         return self._suspended.get(CERTIFICATE_KIND + certificate, "")
 
     def by_token(self, token: bytes) -> Login | None:
-        """The login of who has the token; None where it is nobody's, or no longer."""
+        """The login of the principal with this token; None if there is none, or the token has
+        expired."""
         secret = hashlib.sha256(token).digest()
         login = self._logins.get(secret)
-        # The look-up is by a hash that nobody can steer; what it found is compared once more.
+        # Callers cannot choose the hash that is looked up; the result is compared in constant time.
         if login is None or not hmac.compare_digest(_bytes(login.key), secret):
             return None
         return login if self.still_holds(login) else None
 
     def by_certificate(self, name: str, not_after_ms: int) -> Login | None:
-        """The login of who has a certificate of that name; None where it is not known."""
+        """The login of the principal with a certificate of that name; None if there is none."""
         login = self._logins.get(CERTIFICATE_KIND + name)
         if login is None:
             return None
@@ -129,9 +130,9 @@ class Access:
         return own if self.still_holds(own) else None
 
     def present(self, name: str) -> Principal | None:
-        """Who has that name, with what they may do now; None where nobody has, or no longer.
+        """The principal of that name with its present permissions; None: unknown or expired.
 
-        Who is on this machine needs no row: its sockets say who that is.
+        Local callers have no row: the socket identifies them.
         """
         if name == LOOPBACK or name.startswith(LOCAL_KIND):
             return Principal(name, ALL_ROLES)
@@ -140,7 +141,7 @@ class Access:
         return login.principal if login is not None and self.still_holds(login) else None
 
     def still_holds(self, login: Login) -> bool:
-        """Whether who logged in so would be let in so again."""
+        """Whether the same credential would give the same login now."""
         if not login.key:
             return True
         now_ms = self._clock.wall_ms()
@@ -176,7 +177,7 @@ class Access:
             return await self._keep(self._row(asked, known), known)
 
     async def rotate(self, name: str, secret: bytes, both_for_ms: int) -> PrincipalRow:
-        """Give a principal another token; the one before is taken for so long.
+        """Give a principal a new token; the old one stays valid for so long.
 
         Raises:
             IllegalArgument: a value is out of its bounds; nothing was changed.
@@ -200,7 +201,7 @@ class Access:
             return await self._keep(row, known)
 
     async def confirm(self, names: Collection[str]) -> list[PrincipalRow]:
-        """Let those in again whom a restore suspended, all of them where none is named.
+        """Admit principals again that a restore suspended; all of them if none is named.
 
         Raises:
             PrincipalNotFound: there is none of a name; nothing was changed.
@@ -222,7 +223,7 @@ class Access:
             ]
 
     async def remove(self, name: str) -> None:
-        """Let nobody in as this principal any more.
+        """Remove a principal.
 
         Raises:
             PrincipalNotFound: there is none of that name.
@@ -308,7 +309,7 @@ def _check(asked: NewPrincipal) -> None:
     if len(own.encode()) > CERTIFICATE_NAME_BYTES_MAX:
         rule = f"at most {CERTIFICATE_NAME_BYTES_MAX} bytes"
         raise IllegalArgument(argument="name", rule=rule)
-    least = 0 if asked.replaces else 1  # who is there may be denied everything
+    least = 0 if asked.replaces else 1  # an existing principal may be denied everything
     if not least <= len(asked.permissions) <= PERMISSIONS_MAX:
         raise IllegalArgument(argument="permissions", rule=f"{least} to {PERMISSIONS_MAX}")
 

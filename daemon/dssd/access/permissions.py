@@ -1,7 +1,7 @@
-"""What callers may do: roles, permissions, and whether these cover what is asked.
+"""Authorization: roles, permissions, and whether they cover a demand.
 
-Invariant: everything is denied that no permission allows, and one permission must cover a demand
-alone. This module does not know what calls there are, nor how a caller is known.
+Invariant: a demand is denied unless one permission alone covers it. This module knows neither the
+calls nor how callers log in.
 """
 
 import json
@@ -21,21 +21,22 @@ NAMES_OF_PERMISSION_MAX = 64
 """Topic filters, or group patterns, of one permission: each demand is compared with all."""
 
 _NOT_IN_A_NAME = frozenset("/+#%$")
-"""What would make of one level another filter."""
+"""Characters that would turn one level into another filter."""
 
 _GROUP_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-*")
 
 
 class Role(StrEnum):
-    """What a method asks of its caller."""
+    """The role that a method requires."""
 
     READ = "read"
-    """To see what there is, no records. Every other role has it for its own topics and groups."""
+    """See names and states, but no records. Every other role includes it for its own topics and
+    groups."""
     PRODUCE = "produce"
     CONSUME = "consume"
     OPERATE = "operate"
     ADMIN = "admin"
-    """To say who may call. It has all other roles, everywhere."""
+    """Manage principals. Includes all other roles, everywhere."""
 
 
 ALL_ROLES = frozenset(Role)
@@ -57,7 +58,8 @@ class Demand:
     """Subjects that it reaches."""
     group: str | None = None
     in_part: bool = False
-    """A part of the subjects is enough: each record is looked at by itself, or none is."""
+    """Permission for some of the subjects is enough: each record is checked by itself, or none is
+    involved."""
 
     @property
     def wanted(self) -> str:
@@ -68,7 +70,7 @@ class Demand:
 
 
 def everywhere(role: Role) -> Demand:
-    """What concerns all topics and groups together."""
+    """A demand on all topics and groups together."""
     return Demand(role, (EVERY_SUBJECT,), EVERY_GROUP)
 
 
@@ -92,7 +94,8 @@ class Permission:
         return all(any(own.covers(each) for own in self.topics) for each in demand.filters)
 
     def filled(self, placeholder: str, name: str) -> "Permission":
-        """With a name in the place of a placeholder; one that is no level fits to no subject."""
+        """The permission with placeholders replaced by a name. A name that cannot be a level
+        matches no subject."""
         topics = (_filled(each, placeholder, name) for each in self.topics)
         return replace(self, topics=tuple(each for each in topics if each is not None))
 
@@ -125,7 +128,7 @@ class Principal:
         return cls(name, frozenset(roles | {Role.READ}) if roles else frozenset(), filled)
 
     def as_client(self, client_id: str) -> "Principal":
-        """It, over a session of that client id."""
+        """The same principal, with the client id of its session."""
         if self.permissions is None:
             return self
         filled = tuple(each.filled(CLIENT, client_id) for each in self.permissions)
@@ -198,7 +201,7 @@ _SUSPENDED = "suspended"
 
 
 def stored(permissions: Sequence[Permission]) -> str:
-    """Permissions as a row keeps them."""
+    """Permissions encoded for a row."""
     return json.dumps(
         [
             {"role": each.role, "topics": [own.text for own in each.topics], "groups": each.groups}

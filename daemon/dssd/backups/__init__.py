@@ -1,1 +1,1 @@
-"""Backups: taken of a daemon that runs, checked and restored where none does."""
+"""Backups: taken from a running daemon; checked and restored without one."""

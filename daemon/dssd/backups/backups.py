@@ -1,6 +1,7 @@
-"""The backups of one daemon: its snapshots, which of them were written, and its own task's.
+"""The backups of one daemon: its snapshots, the ledger of confirmed backups, and the writer for the
+task ``backup``.
 
-Invariant: a snapshot is left with all that was made for it, however its backup ends. This module
+Invariant: a snapshot and its files are removed, however its backup ends. This module
 must not know where the task writes to: the daemon's file says that.
 """
 
@@ -27,8 +28,8 @@ from dssd.store.uninterrupted import finished
 from dssd.version import version
 
 COPY_STEP_BYTES = 1 << 20
-"""Copied at once by the daemon itself; between two it rests for as long as one took, so that it
-takes half of a processor and of a disk at most."""
+"""Bytes that the daemon copies in one piece. After a piece it rests as long as the piece took, so
+that copying takes at most half of a processor and of a disk."""
 
 
 class Backups:
@@ -48,15 +49,15 @@ class Backups:
         clock: Clock,
         events: Events,
     ) -> "Backups":
-        """What is there of them."""
+        """Read which backups are known, and remove what a killed daemon left."""
         folder = directory.snapshot_path
-        # Of a daemon that was killed as it made one.
+        # Left by a daemon that was killed during a backup.
         await asyncio.to_thread(remove_snapshot, folder)
         snapshots = Snapshots(folder, store, log, incarnation, clock)
         return cls(snapshots, await BackupLedger.open(events))
 
     async def write(self, into: Path, keep: int, told: Callable[[int, int], None]) -> WrittenByTask:
-        """Write a backup into a directory of backups, and remove the oldest but so many.
+        """Write a backup into a directory of backups, and keep only the newest ones.
 
         Raises:
             BackupTargetUnfit, BackupUnderWay, NoRoomForBackup: nothing was begun.
@@ -110,7 +111,7 @@ async def _written(
 
 
 def _held(snapshot: Snapshot, target: DirectoryTarget) -> Mapping[str, BackedUpFile]:
-    """The files of a snapshot that are there already, by name."""
+    """The files of a snapshot that the directory has already, by name."""
     if target.incarnation != snapshot.incarnation.hex():
         return {}
     there = ((each, target.held.get(each.name)) for each in snapshot.files)
@@ -123,7 +124,7 @@ async def _copied(file: SnapshotFile, target: DirectoryTarget) -> BackedUpFile:
     for at in range(0, file.bytes, COPY_STEP_BYTES):
         began_s = monotonic()
         copy = asyncio.to_thread(_copy_step, file, at, target)
-        # Whoever is cancelled must not close a file that a thread writes.
+        # A cancelled task must not close a file that a thread still writes.
         await finished(copy, name="copy for a backup")
         await asyncio.sleep(monotonic() - began_s)
     return await asyncio.to_thread(target.close, sealed=file.sealed, modified_ns=file.modified_ns)

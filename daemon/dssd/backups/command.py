@@ -103,7 +103,7 @@ def _document(path: Path, found: Verified, *, deep: bool) -> dict[str, object]:
 
 
 def _size(source: BackupDirectory, number: int | None) -> int:
-    """Of the files that are there, about: what it says is for the bar alone."""
+    """Roughly the bytes of the existing files, for the progress bar only."""
     if number is not None:
         return source.manifest(number).bytes
     return sum(path.stat().st_size for path in source.path.rglob("*") if path.is_file())
@@ -124,7 +124,7 @@ def _disk() -> Iterator[None]:
 
 @contextmanager
 def _bar(title: str, every: int) -> Iterator[Callable[[int], None]]:
-    """How far it is, on a terminal; yields what to call with how many bytes more are done."""
+    """Show a progress bar on a terminal; yields a function that adds finished bytes."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

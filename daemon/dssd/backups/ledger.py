@@ -1,7 +1,7 @@
-"""Which backups were made: what was handed over, what is whole where it was written, and when.
+"""The ledger of backups: which were handed over, which are confirmed, and when they were taken.
 
-Invariant: a backup counts once whoever wrote it says that it is durable there. The daemon knows of
-the last one over a restart as long as its event is kept.
+Invariant: a backup counts once its writer confirms that it is durable. After a restart the daemon
+knows the newest one as long as its event is kept.
 """
 
 import asyncio
@@ -18,17 +18,18 @@ from dssd.events.model import Event, Note
 from dssd.events.selection import EventSelection
 
 BACKUP_ID_BYTES = 16
-"""Random: nobody confirms another one's."""
+"""Random, so that no caller can confirm the backup of another."""
 
 BACKUPS_UNCONFIRMED_MAX = 16
-"""Handed over, and not confirmed yet: one is made at a time, and its end takes seconds."""
+"""Backups handed over and not yet confirmed: one is made at a time, and a confirmation takes
+seconds."""
 
 _TAKEN_AT = "taken_at_ms"
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenBackup:
-    """What whoever wrote one says of it."""
+    """What the writer of a backup reports."""
 
     destination: str
     bytes: int
@@ -52,13 +53,13 @@ class BackupLedger:
 
     @classmethod
     async def open(cls, events: Events) -> "BackupLedger":
-        """As the events tell it."""
+        """Rebuild the ledger from the events."""
         wanted = EventSelection(codes=frozenset({BACKUP_DONE.code}))
         last = await events.last_of(wanted, events.last_number, 1)
         return cls(events.note, int(last[-1].fields.get(_TAKEN_AT, "0")) if last else 0)
 
     def hand_over(self, snapshot: Snapshot) -> bytes:
-        """One goes to somebody; returns the id by which they confirm it."""
+        """Note that a backup goes to a writer; returns the id with which the writer confirms it."""
         id_ = os.urandom(BACKUP_ID_BYTES)
         self._handed_over[id_] = _HandedOver(snapshot.taken_at_us // 1_000)
         if len(self._handed_over) > BACKUPS_UNCONFIRMED_MAX:
@@ -70,7 +71,7 @@ class BackupLedger:
         await self._handed_over[id_].confirmed.wait()
 
     def confirm(self, id_: bytes, written: WrittenBackup) -> None:
-        """It is whole and durable.
+        """Note that the backup is complete and durable.
 
         Raises:
             IllegalArgument: no backup of that id was handed over.

@@ -1,5 +1,6 @@
-"""What a restore changes in the store, so that nothing that was given behind the backup is given
-again: ids, epochs and offsets go on far above, and nobody takes the data for the same as before.
+"""The changes that a restore makes in the store. Ids, epochs and offsets continue far above those
+of the backup, so that none that the lost daemon assigned after the backup is assigned again. A new
+incarnation shows clients that the data is not the same.
 
 ::
 
@@ -11,8 +12,8 @@ again: ids, epochs and offsets go on far above, and nobody takes the data for th
     records of every group, up to those offsets    marked: perhaps handed out behind the backup
     principals                                     suspended until somebody confirms them
 
-Retry queues and dead letters keep their offsets: nobody reads them by offset but their holders,
-whose sessions fence them. Revisions and versions stay: nobody keeps them over a restart.
+Retry queues and dead letters keep their offsets: only their holders read them by offset, and
+session epochs fence those. Revisions and versions stay, because nothing keeps them over a restart.
 
 Invariant: pure; the same rows give the same writes, but for the incarnation.
 """
@@ -46,12 +47,12 @@ from dssd.store.rows import (
 from dssd.topics.incarnation import next_incarnation
 
 IDS_RAISED = 1 << 20
-"""More than were given between a backup and the loss of the disk, at one a second for twelve days;
-an id of 32 bits has room for 4,095 restores."""
+"""More ids than a daemon assigns between a backup and the loss of its disk: one a second for twelve
+days. Ids of 32 bits have room for 4,095 restores."""
 
 SESSION_EPOCHS_RAISED = 1 << 20
-"""More than one session connects between a backup and the loss of the disk. It is the upper half of
-the numbers of grants, of which 63 bits may be used."""
+"""More connections than one session makes between a backup and the loss of the disk. The epoch is
+the upper half of a grant's number, which has 63 bits."""
 
 KINDS_READ: tuple[type[Row], ...] = (
     *(CeilingRow, EventRow, GrantRow, GroupRow, IncarnationRow, JobProgressRow, LeaderRow),
@@ -76,7 +77,7 @@ class StoredRows:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What is to be written."""
+    """The writes of a restore."""
 
     writes: list[Write] = field(default_factory=list)
     incarnation: bytes = b""
@@ -86,7 +87,7 @@ class Renewal:
 
 
 def renewal(rows: StoredRows, ends: Mapping[int, Sequence[int]], at_ms: int, told: str) -> Renewal:
-    """What makes of a store that was backed up one that goes on.
+    """The writes that turn a backed-up store into one that can continue.
 
     ``ends`` are of its log, by storage topic. ``told`` is the sentence of the event.
     """
@@ -109,7 +110,7 @@ def renewal(rows: StoredRows, ends: Mapping[int, Sequence[int]], at_ms: int, tol
 
 
 def _going_on_at(rows: StoredRows, ends: Mapping[int, Sequence[int]]) -> dict[Stream, int]:
-    """Where each stream goes on that takes records."""
+    """The offset at which each stream that takes records continues."""
     ceilings = {(row.storage_topic_id, row.partition): row.ceiling for row in rows.all(CeilingRow)}
     topics = {row.topic_id for row in rows.all(TopicRow) if not row.level}
     going_on: dict[Stream, int] = {}
@@ -138,8 +139,8 @@ def _epochs(rows: StoredRows) -> Iterator[Row]:
 def _marked(
     rows: StoredRows, going_on: Mapping[Stream, int], ends: Mapping[int, Sequence[int]]
 ) -> Iterator[Row]:
-    """Progress under which every record counts as perhaps handed out, and grants of streams that
-    have none: both may have been written behind the backup."""
+    """Progress that marks every record as perhaps handed out, and new grant rows for streams
+    without one: either may have changed after the backup."""
     progress = {
         (row.group_id, row.storage_topic_id, row.partition): row for row in rows.all(ProgressRow)
     }
@@ -175,7 +176,7 @@ def _lent(rows: StoredRows) -> Iterator[tuple[int, int, int]]:
 
 
 def _nothing_of(key: tuple[int, int, int]) -> ProgressRow:
-    """Of a stream that was made after its group, and of which nothing was reported."""
+    """Empty progress, for a stream that is newer than its group and has no report."""
     return ProgressRow(
         *key, floor=0, ranges=b"", frontier=0, attempts=b"", finished=False, cursor_generation=0
     )

@@ -1,4 +1,4 @@
-"""Restores a backup into a directory that is not there yet, while no daemon runs on it.
+"""Restores a backup into a new directory, while no daemon runs on it.
 
 ::
 
@@ -6,8 +6,8 @@
                                                                                       │
                                   a data directory, by one rename: RESTORING ─▶ FORMAT ◀┘
 
-A directory with ``RESTORING`` is none that a daemon starts on; the same command begins it anew.
-Invariant: nothing that a restore did not write itself is changed. Blocking.
+No daemon starts on a directory with ``RESTORING``; the same command restarts the restore.
+Invariant: a restore changes only files that it wrote itself. Blocking.
 """
 
 import os
@@ -42,7 +42,7 @@ ROWS_READ_AT_ONCE = 10_000
 """Rows of the store that a restore reads in one statement."""
 
 Told = Callable[[int, int], None]
-"""Called with how many bytes are there, and how many there will be."""
+"""Called with the bytes written so far, and the total."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +112,13 @@ def _unfit(into: Path, source: BackupDirectory) -> str:
 
 
 def _begun(into: Path) -> Path:
-    """Make the directory, empty but for the file that says what it is."""
+    """Make the directory, with nothing but the file ``RESTORING``."""
     into.mkdir(mode=0o700, exist_ok=True)
     into.chmod(0o700)
     marker = into / RESTORING_NAME
     write_staged_marker(marker)
     sync_directory(into)
-    # Of a restore that did not come to its end: nobody else writes beside that file.
+    # Left by an interrupted restore: nothing else writes into a directory with that file.
     for left in into.iterdir():
         if left.is_dir():
             shutil.rmtree(left)
@@ -147,7 +147,7 @@ def _copy(
 
 
 def renew(store: Path, manifest: Manifest) -> Renewal:
-    """Let the store go on far above all that was given behind the backup, in one transaction.
+    """Apply the renewal to the store, in one transaction.
 
     Raises:
         StoreDamaged: it is not as it was written.

@@ -1,4 +1,4 @@
-"""Snapshots of a daemon that runs: what a backup has, held still until it is copied.
+"""Snapshots of a running daemon: the files of a backup, kept unchanged until they are copied.
 
 ::
 
@@ -6,12 +6,12 @@
                                                                         │
     let removals go on ◀─ a second name for each file that the copy of the store names ◀┘
 
-The log is as new as the store or newer, as after a kill, so a start copes with it, and nobody
-waits for a snapshot but removals, for as long as the store takes. A file that retention takes later
-stays there under its second name until the snapshot is left.
+The log is as new as the store or newer, as after a kill, so a start can recover from it. Only
+removals wait for a snapshot, while the store is copied. A file that retention removes later stays
+under its second name (a hard link) until the snapshot ends.
 
 Invariant: one snapshot at a time; it lies in a folder of the data directory that a start removes.
-What it keeps from retention never fills the disk: before that the snapshot is given up.
+Files kept from retention never fill the disk: the snapshot is given up before that.
 """
 
 import asyncio
@@ -38,10 +38,10 @@ from dssd.store.sqlite import SqliteStore
 from dssd.store.uninterrupted import finished
 
 BACKUP_STORE_SPARE_BYTES = 64 << 20
-"""What stays free on the daemon's disk beside the copy of its store: seconds of publishing."""
+"""Free space that remains beside the copy of the store: seconds of publishing."""
 
 ROOM_LOOK_S = 1.0
-"""A disk takes longer to fill by so much."""
+"""How often the free space is checked: filling the reserve takes longer."""
 
 _GIVEN_UP = (
     "the daemon's disk has no room left for what retention gives up meanwhile; make room there, or"
@@ -50,8 +50,8 @@ _GIVEN_UP = (
 
 
 SETTLED_NS = 1_000_000_000
-"""File systems tell the times of two writes apart by a few milliseconds; one that lies longer back
-than this was the last one."""
+"""File systems distinguish write times to a few milliseconds. A time older than this proves that no
+later write happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +63,20 @@ class SnapshotFile:
     path: Path
     """Where it is, while the snapshot is."""
     bytes: int
-    """Of it, from its beginning, that belong to the snapshot."""
+    """How many of its first bytes belong to the snapshot."""
     sealed: bool
     inode: int
     modified_ns: int = 0
-    """When it was last written; 0: so shortly before that it may be written again within the same
-    moment of its file system."""
+    """When it was last written; 0: so recently that another write might get the same time."""
 
     def is_as(self, there: BackedUpFile) -> bool:
-        """Whether a backup of the same incarnation has it as it is."""
+        """Whether a backup of the same incarnation has this file unchanged."""
         return there.is_still(sealed=self.sealed, size=self.bytes, modified_ns=self.modified_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a backup has."""
+    """The files of one backup."""
 
     folder: Path
     """It has all of its files, under their last names."""
@@ -103,7 +102,7 @@ class Snapshots:
 
     @asynccontextmanager
     async def taken(self) -> AsyncIterator[Snapshot]:
-        """A snapshot, which is there until it is left.
+        """A snapshot, which exists until the block ends.
 
         Raises:
             BackupUnderWay: there is one.
@@ -119,14 +118,15 @@ class Snapshots:
         except OSError as error:
             raise BackupFailed(reason=_why(error)) from error
         finally:
-            # Whoever is cancelled here must not leave it behind.
+            # A cancelled task must not leave it behind.
             remove = asyncio.to_thread(remove_snapshot, self._folder)
             await finished(remove, name="remove a snapshot")
             self._under_way = False
 
     @asynccontextmanager
     async def _given_up_in_time(self) -> AsyncIterator[None]:
-        """Whoever copies slowly, or stands still, must not keep retention from making room.
+        """Give the snapshot up when the disk fills: a slow copy must not keep retention from making
+        room.
 
         Raises:
             BackupFailed: there is no room any more.
@@ -159,7 +159,7 @@ class Snapshots:
             before = self._log.ends()
             await self._store.copy_to(copy)
             now, taken_at_us = self._log.ends(), self._clock.wall_us()
-            # A topic that was removed meanwhile is in the copy, perhaps, and no longer in the log.
+            # The copy of the store may name a topic that was removed from the log meanwhile.
             ends = LogEnds({**before.sizes, **now.sizes}, {**before.ends, **now.ends})
             link = partial(_linked, self._folder, self._log.paths, copy, ends)
             files = await asyncio.to_thread(link)

@@ -1,7 +1,7 @@
-"""Whether backups can be restored: every file against its checksum, and a start on a copy of one.
+"""Verifies backups: checks every file against its checksum, and starts a daemon on a restored copy.
 
-Invariant: nothing in the directory is changed. A deep look restores the backup elsewhere, checks
-that as `dssd check --deep` does, and lets a daemon start on it that nobody can reach. Blocking.
+Invariant: nothing in the directory is changed. A deep verification restores the backup elsewhere,
+checks it as `dssd check --deep` does, and starts a daemon on it that no client can reach. Blocking.
 """
 
 import selectors
@@ -22,7 +22,8 @@ from dssd.check.findings import Weight
 from dssd.data_directory import DataDirectory
 
 VERIFY_START_S = 600.0
-"""A start on a copy reads the newest file of each topic; after so long it is damage."""
+"""A start on a copy reads the newest file of each topic. One that takes longer than this counts as
+damage."""
 
 VERIFY_STOP_S = 30.0
 """A stop takes seconds at most."""
@@ -46,7 +47,7 @@ class Verified:
 
 
 def verified(path: Path, number: int | None, *, deep: bool, told: Told) -> Verified:
-    """Check all backups of a directory, or one; deep also that the newest of them starts.
+    """Check all backups of a directory, or one; a deep check also starts a daemon on the newest.
 
     Raises:
         BackupTargetUnfit, BackupNotFound, BackupNewer: there is nothing to be checked.

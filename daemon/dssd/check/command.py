@@ -21,7 +21,7 @@ from dssd.data_directory import DataDirectory
 API_VERSION = "dssd/v1"
 
 Progress = tuple[Callable[[int], None], Callable[[int], None]]
-"""Told how many bytes there are; told how many more of them were checked."""
+"""Called with the total of bytes, and with each number of bytes that were checked."""
 
 
 def check(path: Path, *, deep: bool, as_json: bool) -> ExitCode:

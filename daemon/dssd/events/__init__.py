@@ -1,1 +1,1 @@
-"""What operators are told of: things that happened to records and groups, kept in the store."""
+"""Events for operators: what happened to records, groups and the daemon, kept in the store."""

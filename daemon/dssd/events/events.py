@@ -1,10 +1,10 @@
 """The events of a daemon: told by its parts, kept in the store, read by operators.
 
-Whoever needs an event to be durable awaits `Events.tell`, or commits its `Events.draft` with what
-it tells of; whoever does not uses `Events.note`.
+A part that needs a durable event awaits `Events.tell`, or commits its `Events.draft` together with
+the change that it reports; any other part uses `Events.note`.
 
-Invariant: events are readable in the order of their numbers, so a reader who goes on behind the
-last number that it has seen misses none. A store that refuses an event ends nothing. A reader has
+Invariant: events become readable in the order of their numbers, so a reader that continues after
+the last number it has seen misses none. A store that refuses an event stops nothing. A reader has
 no queue here: it reads the store by number, and is woken when there is more.
 """
 
@@ -60,7 +60,7 @@ class Events:
             count=len(rows),
         )
         self.newest_at_open_ms = rows[-1].at_ms if rows else 0
-        """By the wall clock: when the newest of the events was told that were kept at the start."""
+        """Wall-clock time of the newest event that the store had at the start."""
         worst = Severity.ERROR.word
         self._errors_at_ms = deque(
             (row.at_ms for row in rows if row.severity == worst), maxlen=EVENTS_MAX
@@ -110,11 +110,12 @@ class Events:
         return self._writer.last_number
 
     def errors_since(self, at_ms: int) -> int:
-        """How many events of the worst severity were told first since a wall-clock time."""
+        """How many events of the worst severity first occurred since a wall-clock time."""
         return sum(each >= at_ms for each in self._errors_at_ms)
 
     def error_of(self, subject: str, since_ms: int) -> str:
-        """The sentence of the newest event of the worst severity about exactly that; or empty."""
+        """The sentence of the newest event of the worst severity about exactly this subject; or
+        empty."""
         at_ms, sentence = self._last_errors.get(subject, (0, ""))
         return sentence if at_ms >= since_ms else ""
 
@@ -125,7 +126,7 @@ class Events:
             del self._last_errors[next(iter(self._last_errors))]
 
     def stop(self) -> None:
-        """End every `watch`; what is told is still kept until this is left."""
+        """End every `watch`. Events are still kept until this context ends."""
         self._stopping = True
         self._wake_readers()
 
@@ -151,9 +152,10 @@ class Events:
             self._writer.put(taken)
 
     def draft(self, event: Event, again: EventRow | None = None) -> EventRow:
-        """A row to commit with what the event tells of; ``again``: the draft that it replaces.
+        """A row to commit with the change that the event reports; ``again``: the draft that it
+        replaces.
 
-        Where this daemon ends before it notes the event, the next one tells it as it stands here.
+        If this daemon ends before it notes the event, the next one tells it from this draft.
         """
         assert event.kind.repeats is not Repeats.ONCE, "one that is known leaves its draft behind"
         if again is None:
@@ -162,7 +164,7 @@ class Events:
         return drafted(event, number, self._clock.wall_ms())
 
     def _tell_left(self, draft: EventRow) -> None:
-        """Note what the daemon before this one had not told."""
+        """Tell the drafts that the previous daemon left."""
         kind = _KINDS.get(draft.code)
         if kind is None:
             return  # A newer version told it.
@@ -212,7 +214,7 @@ class Events:
         raise Stopping
 
     def _taken(self, event: Event) -> Entry | int:
-        """The entry that the event is in from now on, or its number where it is kept already."""
+        """The entry that takes the event, or the number of the kept event that counts it."""
         now_ms, wall_ms = self._clock.now_ms(), self._clock.wall_ms()
         found = self._folds.find(event, now_ms)
         if found is None:

@@ -1,7 +1,7 @@
-"""Which event that is told belongs to which that is kept: a storm becomes one event with a count.
+"""Folds repeated events into kept ones, so that a storm becomes one event with a count.
 
 Invariant: an event that is kept once is never counted again, and one that is kept each time never
-joins another. What is remembered is bounded, and only what was told last. No I/O and no clock.
+joins another. It remembers a bounded number of events, the newest. No I/O and no clock.
 """
 
 from collections import OrderedDict
@@ -16,14 +16,14 @@ EVENT_REPEAT_MS = 10_000
 """The same event within this time of its last time is counted and not kept again."""
 
 EVENT_FOLD_MS_MAX = 3_600 * 1_000
-"""An event that goes on repeating is kept anew after this time, so that whoever watches hears of it
+"""An event that keeps repeating is kept as a new one after this time, so that watchers hear of it
 every hour."""
 
 EVENT_FOLDS_MAX = 1_024
-"""Events whose repetitions are recognised, the latest: what is told of each is held in memory."""
+"""Events whose repetitions are recognised, the newest; each is held in memory."""
 
 EVENT_RANGES_MAX = 4_096
-"""Ranges that are known to have been told, the latest; each is told once."""
+"""Events that are kept once and known to be kept, the newest."""
 
 
 E = TypeVar("E")
@@ -31,7 +31,7 @@ Identity = tuple[str, ...]
 
 
 class Entry:
-    """One event that is kept, or waits to be."""
+    """One event that is stored, or waits to be."""
 
     __slots__ = (
         "at_ms", "began_ms", "drafts", "event", "last_at_ms", "noted", "number", "queued",
@@ -46,17 +46,17 @@ class Entry:
         self.number = 0
         """0 until it is in the store."""
         self.unsaved = 1
-        """Times that the store does not know of."""
+        """Repetitions that the store does not have yet."""
         self.noted = False
-        """It waits on when the store refuses it."""
+        """If the store refuses it, it keeps waiting."""
         self.queued = False
         self.drafts: list[int] = []
-        """What is removed as it is kept."""
+        """The draft to delete in the commit that keeps it."""
         self.waiting: list[Future[int]] = []
-        """Who returns once it is durable."""
+        """The callers that wait until it is durable."""
 
     def repeat(self, event: Event, wall_ms: int, now_ms: int) -> None:
-        """The event was told again, perhaps with other figures."""
+        """Count a repetition, perhaps with other figures."""
         self.event = event
         self.last_at_ms, self.seen_ms = wall_ms, now_ms
         self.times += 1
@@ -91,7 +91,7 @@ class Folds:
         _put(self._once, identity, number, EVENT_RANGES_MAX)
 
     def find(self, event: Event, now_ms: int) -> Entry | int | None:
-        """The entry that the event belongs to, or the number of the one that is stored."""
+        """The entry that the event repeats, or the number of the stored event."""
         match event.kind.repeats:
             case Repeats.KEPT:
                 return None
@@ -126,7 +126,7 @@ class Folds:
             self._once[identity] = entry.number
 
     def forget_removed(self, number: int) -> None:
-        """The events up to the number are gone: what repeats one of them is kept anew."""
+        """Forget the events up to the number: a repetition of one is kept as a new event."""
         gone = [entry for entry in self._recent.values() if 0 < entry.number <= number]
         for entry in gone:
             self.forget(entry)

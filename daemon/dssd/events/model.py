@@ -1,7 +1,7 @@
-"""Events as values: what is told, and what is kept of it.
+"""Events as values: as a part tells them, and as the store keeps them.
 
-Invariant: what is told is whole when it is made; its texts are cut to their bounds, can be stored,
-and let nobody in. This module must not know how events are kept.
+Invariant: an event is complete when it is made. Its texts are within their bounds, can be stored,
+and hold no secrets. This module must not know how events are kept.
 """
 
 import re
@@ -21,10 +21,10 @@ GROUP_FIELD = "group"
 """An event of a stream names the group that it concerns in this field."""
 
 PRINCIPAL_FIELD = "principal"
-"""An event of what somebody did names them in this field."""
+"""The field that names the principal who caused the event."""
 
 _PERSON = re.compile(r"token:(?!dss_)[A-Za-z0-9._-]+")
-"""A principal that is called by the name of its token, which is no secret."""
+"""Matches principals named after their token; that name is no secret."""
 
 _ELLIPSIS = "…".encode()
 
@@ -43,7 +43,7 @@ class Severity(IntEnum):
 
 
 class Repeats(Enum):
-    """What becomes of an event that is told again."""
+    """How a repeated event is kept."""
 
     FOLDED = "counted in the event that is kept already, if that was lately"
     KEPT = "kept each time: whoever tells it limits how often"
@@ -85,7 +85,7 @@ class Event:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """Two events of one identity are the same thing again."""
+        """Events of one identity are repetitions of each other."""
         if self.kind.repeats is Repeats.ONCE:
             return once_identity(self.kind.code, self.subject, self.fields)
         return self.kind.code, self.subject, self.fields.get(GROUP_FIELD, "")
@@ -96,7 +96,7 @@ class KeptEvent:
     """What is kept of it."""
 
     number: int
-    """Rises, and is never given again."""
+    """Rises, and is never reused."""
     at_ms: int
     """By the wall clock: when it was told first."""
     code: str
@@ -115,11 +115,11 @@ Note = Callable[[Event], None]
 
 
 def unheard(_event: Event) -> None:
-    """Takes events where nobody keeps any: in a simulator, and in tests of other things."""
+    """Drops events: for a simulator, and for tests of other parts."""
 
 
 def once_identity(code: str, subject: str, fields: Mapping[str, str]) -> tuple[str, ...]:
-    """The identity of an event that is kept once, from what is told or what is kept."""
+    """The identity of an event that is kept once, from an event or a kept event."""
     return code, subject, *(part for item in sorted(fields.items()) for part in item)
 
 

@@ -1,4 +1,4 @@
-"""Which kept events somebody wants to see, and reading them from the store.
+"""Selects kept events, and reads them from the store.
 
 Invariant: events come by number, each once, and one read holds up commits for a page at most.
 """
@@ -23,7 +23,7 @@ class EventSelection:
     codes: frozenset[str] = frozenset()
     """All where empty."""
     principal: str = ""
-    """Who did what is told; anybody where empty."""
+    """The principal who caused the event; empty: anybody."""
 
     def wants(self, event: KeptEvent) -> bool:
         """Whether it is wanted."""
@@ -42,7 +42,7 @@ class Page:
 
     events: tuple[KeptEvent, ...]
     last: int
-    """All events up to this number were looked at: read on behind it."""
+    """All events up to this number were examined: the next page begins after it."""
     is_whole: bool
     """Whether nothing more was there."""
 

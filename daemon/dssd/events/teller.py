@@ -1,8 +1,8 @@
-"""Whoever keeps events, as the parts that tell them see it.
+"""The port through which parts of the daemon tell events.
 
-A *draft* is the row of an event that must not be missing once something else is durable: it is
-committed with that, under a number below 0. Telling the event with its draft gives it its own
-number and removes the draft, in one commit; of drafts that a daemon leaves, the next one tells.
+A *draft* is the row of an event that must not be lost once a change is durable: the same commit
+writes both, the draft under a number below 0. Telling the event with its draft gives it a number
+and removes the draft, in one commit. If a daemon ends before that, the next one tells its drafts.
 """
 
 from typing import Protocol
@@ -33,7 +33,7 @@ class Teller(Protocol):
 
 
 async def tell_if_room(teller: Teller, event: Event) -> None:
-    """Have the event durable on return, if the store takes it; else it waits."""
+    """Return once the event is durable; if the store refuses it, keep it waiting instead."""
     try:
         await teller.tell(event)
     except DssError:
@@ -41,7 +41,7 @@ async def tell_if_room(teller: Teller, event: Event) -> None:
 
 
 class Unheard:
-    """Keeps nothing: in a simulator, and in tests of other things."""
+    """Keeps nothing: for a simulator, and for tests of other parts."""
 
     def note(self, event: Event, draft: EventRow | None = None) -> None:
         """Drop it."""

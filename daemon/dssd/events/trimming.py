@@ -1,6 +1,6 @@
-"""Removes the events that are too many or too old, some in each commit.
+"""Removes events above the maximum number or age, some in each commit.
 
-Invariant: the newest event stays, however old it is, so that its number is not given again; none is
+Invariant: the newest event stays, however old it is, so that its number is not reused; none is
 removed before an older one, and no draft is.
 """
 

@@ -1,10 +1,10 @@
 """Writes events to the store, in the order in which they were told; one task, one commit at a time.
 
-Events that nobody waits for share a commit after a rest; one that somebody waits for is written at
-once, with all before it. Invariant: numbers are dense and rise; an event gets its number when it is
-durable, and its draft goes in that commit. If the store refuses, what somebody waits for fails and
-what was noted waits on, in its order; if too much waits, the oldest without a draft is dropped, and
-an event says how many.
+Events without a waiting caller share a commit after a rest. An event with a waiting caller is
+written at once, with all before it. Invariant: numbers are dense and rise; an event gets its number
+when it is durable, and its draft goes in that commit. If the store refuses, waiting callers get the
+error and noted events keep waiting, in order. If too many wait, the oldest without a draft is
+dropped, and an event counts the dropped ones.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from dssd.store.port import Delete, Put, Store, Write
 from dssd.store.rows import EventRow
 
 EVENTS_AGE_MS = 30 * 24 * 3_600 * 1_000
-"""Who looks for what happened looks back a month at most; older events are removed."""
+"""Operators look back a month at most; older events are removed."""
 
 EVENTS_BATCH_MAX = 255
 """Events in one commit, and one more that counts those that were dropped."""
@@ -35,19 +35,19 @@ EVENTS_TRIM_EVERY_S = 3_600.0
 """How often events are looked through for old ones: an hour more or less of a month."""
 
 EVENTS_WAITING_MAX = 1_000
-"""Events that wait to be written, nobody waiting for them; beyond it the oldest are dropped."""
+"""Waiting events without a waiting caller; beyond this the oldest are dropped."""
 
 EVENTS_REST_S = 1.0
 """Between two commits of events that nobody waits for: a storm costs one small commit a second."""
 
 EVENTS_RETRY_S = 5.0
-"""When a store that refused is tried again, if nobody waits. A full disk is not emptied sooner."""
+"""Retry interval after the store refused and no caller waits: a full disk takes longer to clear."""
 
 
 _LOG = logging.getLogger(__name__)
 
 Answer = asyncio.Future[int]
-"""Of somebody who waits until an event is durable: its number."""
+"""A caller's future: the number of its event, once durable."""
 
 
 class _Taken(NamedTuple):
@@ -82,7 +82,7 @@ class EventWriter:
         self._count = count
         self._queue: deque[Entry] = deque()
         self._dropped = 0
-        """Events that are not kept, and that no event counts yet."""
+        """Dropped events that no event counts yet."""
         self._work = asyncio.Event()
         self._urgent = asyncio.Event()
         self._stopping = False
@@ -112,7 +112,7 @@ class EventWriter:
         return answer
 
     async def settle(self) -> None:
-        """Write what has a draft: whoever was answered is to find it. A store may refuse."""
+        """Write the events with drafts, so that their callers find them. The store may refuse."""
         entry = next((each for each in reversed(self._queue) if each.drafts), None)
         if entry is not None:
             with suppress(DssError):
@@ -133,7 +133,7 @@ class EventWriter:
                 if stopping:
                     break
                 if self._stopping:
-                    continue  # Its bells may have rung while this wrote, and silenced them.
+                    continue  # Events that came while this wrote may have lost their signal.
                 await _set_within(self._urgent, rest_s)
                 await _set_within(self._work, EVENTS_TRIM_EVERY_S)
         finally:
@@ -216,7 +216,8 @@ class EventWriter:
         return kept
 
     def _put_back(self, batch: list[Entry], answers: "list[_Taken]", error: DssError) -> None:
-        """Nothing was written: who waits is told so; what was noted waits at the front again."""
+        """Nothing was written: waiting callers get the error, and noted events return to the
+        front."""
         for entry, taken in zip(reversed(batch), reversed(answers), strict=True):
             _fail(taken.waiting, error)
             entry.unsaved += taken.unsaved
@@ -272,7 +273,7 @@ async def _set_within(event: asyncio.Event, seconds: float) -> None:
 
 def _resolve(waiting: list[Answer], number: int) -> None:
     for answer in waiting:
-        if not answer.done():  # else its caller was cancelled
+        if not answer.done():  # otherwise the caller was cancelled
             answer.set_result(number)
 
 

@@ -1,1 +1,1 @@
-"""Bulk jobs: manifests of chunks, their drivers, and how chunks are published."""
+"""Bulk jobs: manifests of chunks, drivers, and the publishing of chunks."""

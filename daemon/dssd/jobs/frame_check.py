@@ -1,7 +1,7 @@
-"""What is checked of a frame that a driver staged: all that is checked of one from a producer.
+"""Checks frames that a driver staged, exactly as frames of a producer are checked.
 
 Invariant: a frame that passes belongs to the stream that it names, and its subjects to its topic.
-One that comes from a thread: this module touches nothing that others change.
+It may run in a thread, so this module touches nothing that other parts change.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class FrameCheck:
         self._known: set[bytes] = set()
 
     def __call__(self, frames: Sequence[Verified], before: int) -> None:
-        """Check frames, which so many came before.
+        """Check frames, given the number of frames before them.
 
         Raises:
             BadStagedFile, SubjectOutsideTopic, FrameMisrouted, FrameCorrupt: one does not pass.

@@ -1,6 +1,6 @@
-"""A bulk job as it is held in memory, and why something is refused to whoever asks it of the job.
+"""A bulk job in memory, and the conditions that refuse a request to it.
 
-Invariant: values, and what is said of them; nothing here changes a job or knows the store.
+Invariant: values and functions of values; nothing here changes a job or knows the store.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from dssd.topics.model import StorageTopic, Topic
 
 
 class Granting(NamedTuple):
-    """What a driver is told of its lease."""
+    """The answer to a driver that acquired the job."""
 
     row: JobRow
     progress: JobProgressRow
@@ -48,7 +48,7 @@ class JobChunk(NamedTuple):
     files: tuple[StagedFile, ...]
     output: str
     records: int = 0
-    """That its driver says it has, where it writes to no topic."""
+    """The count of records by its driver, if the job writes to no topic."""
 
 
 class JobView(NamedTuple):
@@ -58,7 +58,7 @@ class JobView(NamedTuple):
     progress: JobProgressRow
     driver_lives: bool
     said: str
-    """What its driver said last of itself."""
+    """The latest status that its driver reported."""
     said_at_ms: int | None
 
 
@@ -75,7 +75,7 @@ class HeldJob:
     outcome: "asyncio.Future[ChunkResult] | None" = None
     """Of the chunk that is being published."""
     storing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while its rows change here."""
+    """Held while this process changes its rows."""
 
 
 def ended(row: JobRow, phase: Phase, failure: str, now_ms: int) -> JobRow:
@@ -84,9 +84,10 @@ def ended(row: JobRow, phase: Phase, failure: str, now_ms: int) -> JobRow:
 
 
 def end_of(job: HeldJob) -> Event | None:
-    """What is told of how a job ended; None where it did not, or whoever cancelled it told it.
+    """The event of the end of a job; None if it has not ended, or an operation cancelled it, which
+    has its own event.
 
-    Told again, for instance by the next life of the daemon, it is the same event.
+    Told again, for instance after a restart, it is the same event.
     """
     row, fields = job.row, {"job": str(job.row.job_id)}
     match Phase(row.state):
@@ -133,7 +134,8 @@ def asked_for(job: HeldJob, chunk: JobChunk) -> str:
 
 
 def moved(row: JobRow, progress: JobProgressRow, chunk: JobChunk) -> DssError | None:
-    """Why a chunk cannot be published by the rows of its job as they are now, if it cannot."""
+    """The condition that keeps a chunk from being published under the present rows of its job;
+    None: it may be."""
     if progress.epoch != chunk.epoch:
         return _fenced(row.name, chunk.epoch, progress.epoch)
     if row.state == Phase.ACTIVE:
@@ -142,7 +144,7 @@ def moved(row: JobRow, progress: JobProgressRow, chunk: JobChunk) -> DssError | 
 
 
 def fenced(job: HeldJob, epoch: int) -> JobFenced:
-    """Another driver has the job, or this one is of before a restore."""
+    """The condition for a driver whose epoch is too low, or is from before a restore."""
     return _fenced(job.row.name, epoch, job.state.epoch)
 
 

@@ -1,4 +1,4 @@
-"""All bulk jobs: runs the machine of each, and the effects that come out of it.
+"""All bulk jobs: runs the machine of each job, and carries out its effects.
 
 ::
 
@@ -6,9 +6,9 @@
     operators ─▶ operations: rows ─▶ `changed` ─▶ step
     time ─▶ leases
 
-Invariant: a job in memory is as its rows are. A chunk is published by one commit, which is on the
-condition that neither its job nor the progress of that moved since the epoch was looked at; so a
-driver that was fenced, and a job that was paused, publish nothing.
+Invariant: a job in memory equals its rows. One commit publishes a chunk. Its preconditions are the
+versions of the job's row and progress row that the epoch was checked against, so a fenced driver
+and a paused job publish nothing.
 """
 
 import asyncio
@@ -80,21 +80,21 @@ from dssd.store.uninterrupted import finished
 from dssd.topics.catalogue import Catalogue
 
 CHUNK_OUTPUT_BYTES_MAX = 64 << 10
-"""What a driver says of a chunk that it wrote elsewhere."""
+"""Length of a driver's description of a chunk that it wrote elsewhere."""
 
 DRIVER_BYTES_MAX = 256
 SAID_BYTES_MAX = 4 << 10
-"""What a driver says of its progress with each renewal."""
+"""Length of a driver's status in each renewal."""
 
 PACE_LOOK_S = 1.0
-"""How soon a driver that waits for its turn hears of a pause or a cancellation."""
+"""How soon a waiting driver learns of a pause or a cancellation."""
 
 HOLD_PENDING_MS = 60_000
-"""How long records stay held for a job whose commit was never heard of."""
+"""How long records stay held for a job whose creation was not reported as committed."""
 
 END_TOLD_LATE_MS = 60_000
-"""What ended so long before the newest kept event was told itself: events are written in their
-order, a second after they came, or some more where the store refuses them."""
+"""A job that ended so long before the newest kept event has its own event already: events are
+written in order, about a second after they come, or later if the store refuses."""
 
 
 class Jobs:
@@ -118,7 +118,7 @@ class Jobs:
         self._note = note
         self._jobs: dict[int, HeldJob] = {}
         self._pending: dict[int, int] = {}
-        """Jobs that are being made and hold something, and since when."""
+        """Jobs under creation that hold records, with their start times."""
         self._sweeping: set[asyncio.Future[None]] = set()
 
     @classmethod
@@ -131,7 +131,7 @@ class Jobs:
         clock: Clock,
         note: Note,
     ) -> "Jobs":
-        """Read what is kept, and sweep what is of no use."""
+        """Read the jobs, and sweep staged files that no job needs."""
         jobs = cls(store, catalogue, log, staging, clock, note)
         progress = {one.row.job_id: one.row for one in await scan_all(store, JobProgressRow)}
         for found in await scan_all(store, JobRow):
@@ -145,9 +145,9 @@ class Jobs:
         return jobs
 
     def tell_ends(self, since_ms: int) -> None:
-        """Tell how those ended that did so since about this time: a kill may have been quicker.
+        """Tell the ends of jobs since about this time: a kill may have come before their events.
 
-        What is kept of it already is not kept again.
+        Events that are kept already are not kept again.
         """
         for job in self._jobs.values():
             if (job.row.ended_at_ms or 0) > since_ms - END_TOLD_LATE_MS:
@@ -159,8 +159,8 @@ class Jobs:
             self._note(event)
 
     def _enter(self, row: JobRow, progress: JobProgressRow) -> None:
-        # A driver of before has as long to be heard again as any other has. One of before a restore
-        # is fenced, and not named any more.
+        # A driver from before the restart has a full lease to report again. One from before a
+        # restore is fenced, and no longer named.
         is_driven = progress.epoch and progress.driver
         lease = Lease(b"", self._clock.now_ms() + JOB_LEASE_MS) if is_driven else None
         phase = Phase(row.state)
@@ -253,7 +253,7 @@ class Jobs:
     # What operators change
 
     def pending(self, job_id: int) -> None:
-        """A job is being made, and holds something."""
+        """Note a job under creation that holds records."""
         self._pending[job_id] = self._clock.now_ms()
 
     def made(self, row: JobRow, progress: JobProgressRow) -> None:
@@ -278,15 +278,14 @@ class Jobs:
     async def acquire(self, name: str, driver: str, token: bytes) -> Granting:
         """Give the job to a driver; repeated with the same token, it answers the same.
 
-        Raises:
-            JobNotFound, JobNotInState, JobLeased: it cannot have it.
+        Raises: JobNotFound, JobNotInState, JobLeased: it cannot have it.
         """
         check_length("driver", driver.encode(), DRIVER_BYTES_MAX)
         check_length("token", token, ACQUIRE_TOKEN_BYTES_MAX)
         if not token:
             raise IllegalArgument(argument="the token", rule="it is not empty")
         job = self._named(name)
-        # A caller that goes away must not leave an epoch stored and not known here.
+        # A cancelled caller must not leave an epoch that is stored but unknown in memory.
         return await finished(self._acquire(job, driver, token), name=f"acquire job {name}")
 
     async def _acquire(self, job: HeldJob, driver: str, token: bytes) -> Granting:
@@ -314,7 +313,7 @@ class Jobs:
         return effects
 
     def renew(self, name: str, epoch: int, said: str) -> JobView:
-        """Keep the lease of a driver, and what it says of itself.
+        """Renew the lease of a driver, and keep its status.
 
         Raises:
             JobNotFound, JobNotInState, JobFenced: it has to stop.
@@ -327,7 +326,7 @@ class Jobs:
         return self._view(job)
 
     def staging_of(self, name: str, epoch: int) -> Path:
-        """Where the driver of an epoch stages; its files come, so it lives.
+        """The staging directory of the driver of an epoch. An upload counts as a sign of life.
 
         Raises:
             JobNotFound, JobNotInState, JobFenced: it has to stop.
@@ -368,7 +367,7 @@ class Jobs:
     # Publishing
 
     async def commit(self, name: str, chunk: JobChunk) -> ChunkResult:
-        """Publish a staged chunk, once; repeated, it answers what it answered first.
+        """Publish a staged chunk once; a repeated call gets the first answer.
 
         Raises:
             JobNotFound, ChunkNotFound, JobNotInState, JobFenced: it is not published.
@@ -400,7 +399,7 @@ class Jobs:
                 )
 
     async def _turn_of(self, job: HeldJob, chunk: JobChunk) -> None:
-        """Return when the pace of the job lets the chunk be published, or it is refused anyway."""
+        """Wait until the rate of the job allows the chunk, or the chunk would be refused anyway."""
         while True:
             _, effects = step(job.state, Commit(chunk.chunk, chunk.epoch))
             wait_ms = job.pace.wait_ms(self._clock.now_ms())
@@ -453,7 +452,7 @@ class Jobs:
         return effects
 
     def _do_later(self, job: HeldJob, effects: Sequence[Effect]) -> None:
-        """The effects that nobody waits for."""
+        """Carry out effects that no caller waits for."""
         staging, job_id = self._staging, job.row.job_id
         for effect in effects:
             match effect:
@@ -468,7 +467,7 @@ class Jobs:
                     sentence = f"Its driver {driver} is silent: another one may go on."
                     self._note(Event(JOB_SILENT, job.row.name, sentence))
                 case SweepEpochsBelow():
-                    pass  # whoever prepares an epoch sweeps those below
+                    pass  # preparing an epoch sweeps the lower ones
                 case (
                     TakeEpoch()
                     | JobGranted()
@@ -483,13 +482,13 @@ class Jobs:
                     assert_never(effect)
 
     def _sweep(self, sweep: Callable[[], None]) -> None:
-        """Sweep in a thread; nobody waits, and what is left over the next start sweeps."""
+        """Sweep in a thread, without waiting; the next start sweeps what remains."""
         sweeping = asyncio.get_running_loop().run_in_executor(None, sweep)
         self._sweeping.add(sweeping)
         sweeping.add_done_callback(self._sweeping.discard)
 
     async def settle(self) -> None:
-        """Return once nothing is being swept."""
+        """Wait until all sweeps are done."""
         await asyncio.gather(*self._sweeping)
 
     def _raise_refusal(
@@ -500,7 +499,7 @@ class Jobs:
                 raise refusal(job, effect.why, asked, epoch, self._clock.now_ms())
 
     async def run(self) -> NoReturn:
-        """Look at leases, and at what is held for nobody, again and again."""
+        """Check leases and abandoned holds, again and again."""
         while True:
             await asyncio.sleep(TICK_S)
             self.tick()

@@ -1,6 +1,6 @@
-"""What a job is, as values, and as the texts that rows keep of it.
+"""Jobs as values, and their encoding as JSON in rows.
 
-Invariant: what was written as a text is read as the same value.
+Invariant: decoding an encoded value gives the same value.
 """
 
 import json
@@ -24,18 +24,18 @@ class JobKind(StrEnum):
 
     @property
     def reads_topic(self) -> bool:
-        """Else its planner says what each chunk is."""
+        """False: its planner defines each chunk."""
         return self is not JobKind.BACKFILL
 
     @property
     def writes_topic(self) -> bool:
-        """Else what it writes is its driver's affair."""
+        """False: only its driver knows the output."""
         return self in (JobKind.REPLAY, JobKind.BACKFILL, JobKind.TRANSFORM)
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What was asked for, resolved."""
+    """The request for a job, resolved."""
 
     source: str
     """A topic; empty where it reads none."""
@@ -46,7 +46,7 @@ class Spec:
     """What its driver is told besides: JSON."""
     ranges: tuple[SourceRange, ...]
     dead_letters: str = ""
-    """A group: what of the source lay dead there is read."""
+    """A group: the job reads its dead letters of the source."""
 
     def to_json(self) -> str:
         """As its row keeps it."""

@@ -1,16 +1,16 @@
 """How fast a job may publish. Pure.
 
-A bucket that fills at a rate, and may be overdrawn by one chunk: what a chunk takes has to flow in
-again before the next one goes. A chunk goes in small pieces with rests between them, so that
-producers of its topic never wait for all of it.
+A token bucket that one chunk may overdraw: the next chunk waits until the debt is paid. A chunk is
+copied in small pieces with rests between them, so that producers of its topic never wait for the
+whole chunk.
 """
 
 RESTED_MS_MAX = 1_000
-"""All rests within one chunk that is published: who pauses or cancels its job waits for them."""
+"""The sum of rests within one chunk: a pause or a cancellation of its job waits for them."""
 
 
 class Pace:
-    """Of one job; a rate of 0 is none."""
+    """The pace of one job; a rate of 0 is no limit."""
 
     __slots__ = ("_free_ms", "_rate_bytes_s")
 
@@ -28,7 +28,8 @@ class Pace:
         return max(0, self._free_ms - now_ms)
 
     def rest_ms(self, piece_bytes: int, chunk_bytes: int) -> float:
-        """How long a limited job rests behind a piece of a chunk: no more in all than the bound."""
+        """How long a limited job rests after a piece of a chunk; all rests together stay within the
+        bound."""
         return min(
             piece_bytes * 1_000 / self._rate_bytes_s, piece_bytes * RESTED_MS_MAX / chunk_bytes
         )

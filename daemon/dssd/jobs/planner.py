@@ -6,9 +6,9 @@
                       p1 ├──┼──┼──┤            load is even, and chunks of one storage topic come
     storage topic 1   p0      ├───┼───┤        before those of the next one
 
-Of a stream several ranges may be read, as of dead letters: then each chunk has a share of all of
-them together. Invariant: each offset is in one chunk. Of one stream, a later chunk has later
-offsets; so who publishes the chunks in order keeps the order of each key.
+A stream may have several ranges, as with dead letters: then each chunk has a share of their total.
+Invariant: each offset is in one chunk. A later chunk has later offsets of a stream, so publishing
+the chunks in order keeps the order of each key.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ def cut(measured: Sequence[Measured], chunk_bytes: int) -> Iterator[PlannedChunk
 
 
 def _shares(ranges: Sequence[SourceRange], pieces: int) -> Iterator[list[SourceRange]]:
-    """What of the ranges of one stream is in each piece: as much, and in their order."""
+    """Cut the ranges of one stream into equal pieces, in order."""
     length = sum(each.end - each.start for each in ranges)
     left = list(reversed(ranges))
     taken = 0

@@ -1,8 +1,8 @@
 """Publishes one chunk: its rows, and the records that come with them.
 
 Invariant: the commit that makes the records readable holds the chunk's line in the manifest and the
-progress of the job, on the condition that neither job nor progress moved meanwhile. Who may publish
-is decided before (`dssd.machines.job`).
+progress of the job, on the condition that neither job nor progress moved meanwhile. The machine of
+the job decides beforehand who may publish (`dssd.machines.job`).
 """
 
 import asyncio
@@ -26,7 +26,8 @@ from dssd.topics.catalogue import Catalogue
 from dssd.topics.model import StorageTopic, Topic
 
 RESTED_READ_BYTES = 256 << 10
-"""What is read and checked at once of a chunk that goes with rests: producers wait for that too."""
+"""Piece size of a chunk that is copied with rests: producers wait for reading and checking a piece
+too."""
 
 
 class ChunkPublisher:
@@ -51,7 +52,7 @@ class ChunkPublisher:
             try:
                 return await self._published(job, chunk)
             except PreconditionFailed:
-                # Paused and resumed meanwhile, for one: what counts is how the rows are now.
+                # The job may have been paused and resumed meanwhile: only the present rows count.
                 continue
 
     async def _published(self, job: HeldJob, chunk: JobChunk) -> "ChunkRows":
@@ -69,7 +70,7 @@ class ChunkPublisher:
     async def _begun(
         self, job: HeldJob, chunk: JobChunk
     ) -> tuple["ChunkRows", Sequence[Precondition]]:
-        """The rows to be written, and the condition that nobody has written them meanwhile."""
+        """The rows to write, and the precondition that they are unchanged."""
         key = (job.row.job_id,)
         row = await self._store.read(JobRow, key)
         progress = await self._store.read(JobProgressRow, key)

@@ -1,12 +1,12 @@
-"""The staging area: where drivers write, what is read from there, and what is swept.
+"""The staging area: drivers write files here, commits read them, and sweeps delete them.
 
 ::
 
     DATA/staging/JOB/EPOCH/CHUNK-ATTEMPT.staged      ids and epochs in hexadecimal digits
 
 Invariant: no name comes from a user; a name that a driver gives is that of a staged file, and
-nothing else. Whatever no running job's newest epoch may still need is swept, at each start and as
-soon as it is of no use. Blocking.
+nothing else. Files that no newest epoch of a running job can need are swept, at each start and as
+soon as possible. Blocking.
 """
 
 import logging
@@ -75,7 +75,7 @@ class Staging:
         _remove(self._of_job(job_id))
 
     def sweep(self, epochs: Mapping[int, int]) -> None:
-        """Remove whatever is not of these jobs, by id, or of another epoch than theirs."""
+        """Remove everything but the given epochs of the given jobs, by id."""
         if not self.directory.is_dir():
             return
         kept = {self.of_epoch(job_id, epoch) for job_id, epoch in epochs.items() if epoch}
@@ -87,7 +87,7 @@ class Staging:
                 if epoch not in kept:
                     _remove(epoch)
                     continue
-                # A loss of power may have left holes in what came over the wire.
+                # A loss of power may have left holes in uploaded files.
                 for part in list(epoch.glob(f"*{UPLOAD_SUFFIX}")):
                     _remove(part)
 
@@ -122,7 +122,8 @@ def checked_frames(
 def _verified(
     folder: Path, file: StagedFile, staged_for: StagedFor, read_bytes: int
 ) -> Iterator[tuple[Sequence[memoryview], Sequence[Verified]]]:
-    """The frames of a file, each by itself as it should be, and as many records as it was said."""
+    """The frames of a file, each checked, and their number of records compared with the stated
+    one."""
     if chunk_of_name(file.name) != staged_for.chunk:
         raise BadStagedFile(f"its name is not that of a file for chunk {staged_for.chunk}")
     records = 0
@@ -138,7 +139,7 @@ def _verified(
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or directory; what the disk does not remove is told, and tried at a start."""
+    """Remove a file or directory; a failure is logged, and the next start tries again."""
     try:
         if path.is_dir():
             shutil.rmtree(path)

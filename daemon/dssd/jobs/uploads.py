@@ -1,9 +1,9 @@
-"""Staged files that come over the wire, from drivers that see no file of this host.
+"""Uploads of staged files, from drivers without access to this host's files.
 
-Invariant: a file has its final name once all of its bytes are there, each piece with the checksum
-that was said of it; what is in it is judged by the commit that names it, as of any staged file.
-What came in a call that was lost stays, and the next one goes on behind it. Of two calls for one
-file the newer one counts. What a job has staged is bounded.
+Invariant: a file gets its final name once all its bytes are there and each piece matched its
+checksum. The commit that names it checks its content, as for any staged file. The bytes of a broken
+call stay, and the next call continues after them. A newer call for a file replaces an older one.
+The staged bytes of a job are bounded.
 """
 
 import asyncio
@@ -18,14 +18,15 @@ from dss_core.staged import UPLOAD_SUFFIX, chunk_of_name
 from dssd.log.disk_errors import is_full
 
 STAGED_BYTES_MAX = 16 << 30
-"""Of one driver of a job: some dozens of chunks of the usual size; what is published is swept."""
+"""Staged bytes of one driver: some dozens of chunks of the usual size; published chunks are
+swept."""
 
 
 class Stages(Protocol):
     """The jobs, as far as they are asked here."""
 
     def staging_of(self, name: str, epoch: int) -> Path:
-        """Where the driver of an epoch stages; a sign of its life."""
+        """The staging directory of the driver of an epoch; a sign of its life."""
 
 
 class Uploads:
@@ -59,7 +60,7 @@ class Uploads:
         return upload
 
     def staging_of(self, upload: "Upload") -> Path:
-        """Where the file goes, while its driver counts."""
+        """The directory of the file, if the epoch of its driver is the newest."""
         if self._newest.get(upload.path) is not upload:
             raise upload.refused("another call goes on with it")
         return self._jobs.staging_of(upload.job, upload.epoch)
@@ -89,11 +90,11 @@ class Upload:
         return self.have == self.size
 
     def is_of(self, folder: Path) -> bool:
-        """Whether it goes there."""
+        """Whether this upload writes that file."""
         return self.path.parent == folder
 
     def look(self, coming: dict[str, int], bytes_max: int) -> None:
-        """Find what is there of it; blocking.
+        """Find the bytes that exist already; blocking.
 
         Raises:
             StagedFileRefused: there would be too much.
@@ -115,7 +116,7 @@ class Upload:
             self.have = 0
 
     async def take(self, offset: int, data: bytes, checksum: int) -> None:
-        """Put a piece behind what is there; the last one gives the file its name.
+        """Append a piece; the last one gives the file its final name.
 
         Raises:
             StagedFileRefused: it is not the next one, or not what was said of it.

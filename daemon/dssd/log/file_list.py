@@ -1,7 +1,7 @@
-"""Which files the log has, up to where they hold records, and where its streams end: for a backup.
+"""Lists the log's files with their sizes, and the ends of its streams, for a backup.
 
-Invariant: what is told here was answered, or could have been, and no file of it is ever changed
-below the size that is told. Memory only; this module copies nothing.
+Invariant: the listed records were acknowledged, or could have been, and no file ever changes below
+its listed size. Memory only; this module copies nothing.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from dssd.log.upkeep.removal_gate import RemovalGate
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """How far the log has come, at a moment."""
+    """The state of the log at one moment."""
 
     sizes: Mapping[SegmentId, int]
     """Where the last frame of each segment ends in its file."""
@@ -32,11 +32,11 @@ class LogFiles:
     _gate: RemovalGate
 
     def held(self) -> AbstractAsyncContextManager[None]:
-        """No file is removed within."""
+        """No file is removed inside this block."""
         return self._gate.held()
 
     def ends(self) -> LogEnds:
-        """How far it has come now."""
+        """The present state."""
         return LogEnds(
             {
                 one.id: one.size

@@ -1,7 +1,7 @@
-"""Which records retention must not take, because somebody still has to read them.
+"""Records that retention must keep, because a holder still has to read them.
 
-A holder, named by a number, holds ranges of streams. Invariant: what is held here is held in the
-store too, or its holder is just about to commit it there. Pure: no store, no clock.
+A holder, named by a number, holds ranges of streams. Invariant: a hold here is in the store too, or
+its holder is about to commit it. Pure: no store, no clock.
 """
 
 from collections import defaultdict
@@ -60,7 +60,7 @@ class Holds:
         return {held.holder for held in self._held.get(storage_topic_id, ())}
 
     def on(self, segment: Segment) -> bool:
-        """Whether somebody holds a record of the segment."""
+        """Whether a holder needs a record of the segment."""
         every = self._held.get(segment.id.storage_topic_id, ())
         return any(_touches(held, segment) for held in every)
 

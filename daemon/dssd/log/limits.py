@@ -5,17 +5,18 @@ PRODUCERS_MAX = 250_000
 two seconds, and they take some 100 MiB."""
 
 PRODUCERS_OWNER_MAX = 100_000
-"""Those of one principal in one storage topic: a job of 12 streams each second is known for two
-hours. A newcomer beyond takes the place of the one that was silent for longest."""
+"""Producers of one principal in one storage topic. A job that opens a producer on 12 streams each
+second is remembered for two hours. At the limit a new producer replaces the one that was silent for
+longest."""
 
 PRODUCERS_FEW = 1_000
 PRODUCERS_RESERVE = 62_500
-"""The last quarter is for principals that have few in a topic, so that those who have many cannot
-keep the others out."""
+"""A quarter of the room is reserved for principals with few producers in a topic, so that
+principals with many cannot keep them out."""
 
 PRODUCER_FORGOTTEN_US = 24 * 3_600 * 1_000_000
 """A producer's sequences are forgotten once a daemon saw it silent for so long."""
 
 ADOPT_WRITE_BYTES = 4 << 20
-"""Frames that are adopted are written and synced in pieces of about this size: a sync of all at
-once would keep the disk from the commits of producers meanwhile."""
+"""Adopted frames are written and synced in pieces of about this size: one sync of all would block
+the commits of producers."""

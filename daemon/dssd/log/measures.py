@@ -1,6 +1,6 @@
-"""What the log tells of its own work, for whoever watches the daemon.
+"""Measurements of the log, for monitoring.
 
-Invariant: counts only rise while the daemon runs; what it holds may shrink.
+Invariant: counts only rise while the daemon runs; gauges may fall.
 """
 
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ class LogMeasures:
     """As it is now."""
 
     appends: Latencies
-    """From a call to its answer, of those that reached the disk or its writer."""
+    """Latencies from call to answer, of calls that reached the writer."""
     syncs: Latencies
-    """Of files, where frames waited for them."""
+    """Durations of file syncs that frames waited for."""
     stored_frames: int
     stored_records: int
     stored_bytes: int
-    """What was stored since the start; a repeated frame is stored once."""
+    """Stored since the start; a repeated frame counts once."""
     queued_bytes: int
     """Bytes of frames that are not answered yet."""
     segments: int

@@ -25,15 +25,15 @@ AboutToGo = Callable[[Mapping[StreamId, Range]], Awaitable[None]]
 """Called with the offsets, by stream, that retention will delete, before it deletes the first."""
 
 AskFloors = Callable[[], Awaitable[Sequence[int]]]
-"""Gives, by partition, the offset below which nobody needs a record any more."""
+"""Gives, by partition, the offset below which no record is needed any more."""
 
 Frames = Callable[[], Iterable[Sequence[bytes | memoryview]]]
-"""Gives frames, none of them stamped, that passed `dss_core.frame.verify`: some at a time, which
-are of use until the next are asked for. Called in a thread."""
+"""Yields unstamped frames that passed `dss_core.frame.verify`, some at a time; each batch is valid
+until the next one. Called in a thread."""
 
 Rest = Callable[[int], Awaitable[None]]
-"""Awaited behind each small piece of frames that is copied, given its bytes: a copy without rests
-goes as fast as the disk."""
+"""Awaited after each small copied piece, with its bytes; it may rest. Without it the copy runs at
+the speed of the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,10 @@ class Append:
     durability: str = "sync"
     """``sync`` or ``os``, as the topic says."""
     repeats_only: bool = False
-    """Answered if it was stored before; else refused, as if the storage topic were sealed."""
+    """Only answer it if it was stored before; otherwise refuse it, as if the storage topic were
+    sealed."""
     owner: int = NOBODY
-    """Who sends it (`producer_room.owner_of`)."""
+    """The owner of its producer (`producer_room.owner_of`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +110,14 @@ class Chunk:
 
 
 class Expiring(NamedTuple):
-    """What a retention would take."""
+    """The records that a retention run would remove."""
 
     ranges: dict[StreamId, Range]
     """The offsets, by stream."""
     bytes: int
     """Of whole files."""
     held_bytes: int = 0
-    """Of those that stay for now, because somebody holds records in them."""
+    """Segments that stay for now, because a holder needs records in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ class Publication(NamedTuple):
 
 
 Publish = Callable[[Adopted], Publication]
-"""Told where the frames will be, just before they are there."""
+"""Called with the offsets of the frames, just before they become visible."""
 
 
 class Log(Protocol):
@@ -218,7 +219,7 @@ class Log(Protocol):
 
 
 class BulkLog(Log, Protocol):
-    """What bulk jobs ask of it besides."""
+    """Further methods for bulk jobs."""
 
     async def adopt(
         self,
@@ -232,8 +233,8 @@ class BulkLog(Log, Protocol):
         """Store frames of any partitions at once: readers see all of them or none.
 
         They get the next offsets of their streams in their order, and are there with the commit of
-        what ``publish`` gives. They have no producer: whether they came before is for that commit
-        to decide. Appends to the storage topic wait for the last steps of it.
+        what ``publish`` gives. They have no producer, so the commit itself must detect a
+        repetition. Appends to the storage topic wait for the last steps of it.
 
         Raises:
             StreamNotFound, StorageTopicSealed, DiskFull, Overloaded, FrameTooLarge: nothing was
@@ -252,10 +253,11 @@ class BulkLog(Log, Protocol):
         """
 
     def release(self, holder: int) -> list[Write]:
-        """What ends the holds of a holder; they end here with `released`."""
+        """The writes that end the holds of a holder in the store; `released` then ends them in
+        memory."""
 
     def released(self, holder: int) -> None:
-        """Hold nothing for it any more: the writes of `release` are committed, or never were."""
+        """End its holds in memory: the writes of `release` are committed, or there were none."""
 
     def holders(self, storage_topic_id: int) -> set[int]:
         """Who holds records of a storage topic."""
@@ -263,7 +265,7 @@ class BulkLog(Log, Protocol):
     async def run_places(
         self, stream: StreamId, start: int, end: int, *, runs_max: int
     ) -> list[FileRuns]:
-        """Where the bytes of a range lie; fewer runs where there are many, or one is missing.
+        """Locate the runs of a range in files; fewer than all if there are many, or one is missing.
 
         Raises:
             StreamNotFound: the storage topic was removed.

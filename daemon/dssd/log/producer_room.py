@@ -1,10 +1,10 @@
-"""How many producers are remembered, and whose are forgotten to make room.
+"""Bounds the number of remembered producers, and decides whose are forgotten to make room.
 
-The *share* of an owner is what is known of its producers in one storage topic. An owner is whoever
-calls, as a number that outlives the daemon. Where a share or all of them together are at their
-bound, a newcomer takes the place of the producer that was silent for longest: of its own share, or
-of the largest one if that is larger. Where none of these was silent for `PRODUCER_KEPT_US`, the
-newcomer is refused::
+An owner is a principal, named by a number that survives restarts. The *share* of an owner is the
+set of its remembered producers in one storage topic. Where a share or all of them together are at
+their bound, a newcomer takes the place of the producer that was silent for longest: of its own
+share, or of the largest one if that is larger. Where none of these was silent for
+`PRODUCER_KEPT_US`, the newcomer is refused::
 
     all together   ─ shares of many ─┤ reserve: only shares of few ├─ PRODUCERS_MAX
 
@@ -26,11 +26,12 @@ PRODUCER_KEPT_US = 10 * 60 * 1_000_000
 connection, a client or the network usually takes to come back and send again."""
 
 PRODUCERS_FORGOTTEN_AT_ONCE = 256
-"""Where all are at their bound, the largest share gives so many: it is looked for once for them."""
+"""At the total bound the largest share gives up so many at once, so that finding it costs
+little."""
 
 
 NOBODY = 0
-"""The owner where nobody knows who called: a frame that only the log remembers."""
+"""The owner of frames whose caller is unknown, because only the log has them."""
 
 
 def owner_of(principal: str) -> int:
@@ -39,7 +40,7 @@ def owner_of(principal: str) -> int:
 
 
 def most_in_all(own: int) -> int:
-    """How many there may be in all before a newcomer, of whose share there are so many."""
+    """The total number of producers up to which a share of this size may add one."""
     return PRODUCERS_MAX if own < PRODUCERS_FEW else PRODUCERS_MAX - PRODUCERS_RESERVE
 
 
@@ -67,8 +68,8 @@ class OwnerShare:
         self.remembers = remembers
         self.count = 0
         self.silent: deque[tuple[int, Key]] = deque()
-        """The next to be forgotten, in order. One that has appended since is passed by; whoever is
-        not listed has appended later than all of these."""
+        """The next producers to forget, in order. One that has appended since is skipped; a
+        producer that is not listed has appended later than all of these."""
         self.look_again_us = 0
         """Before this nobody of the share was silent for long enough."""
 
@@ -116,10 +117,11 @@ class ProducerRoom:
             self.shares.discard(share)
 
     def make(self, share: OwnerShare, now_us: int) -> None:
-        """See to it that there is room for one more of a share.
+        """Make room for one more producer of a share.
 
         Raises:
-            TooManyProducers: there is none, and nobody who would give way was silent for long.
+            TooManyProducers: there is no room, and no producer was silent long enough to be
+            forgotten.
         """
         if share.count >= PRODUCERS_OWNER_MAX and not share.forget(now_us, self.started_us, 1):
             raise TooManyProducers(limit=PRODUCERS_OWNER_MAX)

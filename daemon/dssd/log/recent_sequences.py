@@ -1,6 +1,6 @@
-"""The last sequences of one producer in one stream, and how they lie in a snapshot.
+"""The last sequences of one producer in one stream, and their encoding in a snapshot.
 
-The answers are kept packed, as they lie on disk: hundreds of thousands of producers are known at a
+The answers are kept packed as on disk, because hundreds of thousands of producers are known at a
 time, and a start reads all of them. Invariant: the answers are those of consecutive sequences, the
 last one's last, and at most `WINDOW`.
 """
@@ -59,9 +59,9 @@ class Recent:
         self.share = share
         self.last = last
         self.time_us = time_us
-        """When it appended last, by the wall clock."""
+        """Its last append, by the wall clock."""
         self.used_us = 0
-        """The same on the monotonic clock; for what was before the start, that of the start."""
+        """The same on the monotonic clock; for appends before the start, the time of the start."""
         self.in_doubt = in_doubt
         self.doubt_before: int | None = None
         """The last sequence before a frame that ended the doubt."""
@@ -112,7 +112,7 @@ class Recent:
         return answer.append_time_us <= self.time_us
 
     def learn(self, last: int, time_us: int, in_doubt: bool, answers: bytes) -> None:
-        """Be as an entry says."""
+        """Take over the state of an entry."""
         self.is_complete = False
         self.last, self.time_us = last, time_us
         self.in_doubt, self._answers = in_doubt, answers

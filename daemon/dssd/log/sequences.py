@@ -1,4 +1,4 @@
-"""What each producer sent last to each stream, so that nothing is stored twice.
+"""The last sequences of each producer in each stream, so that no frame is stored twice.
 
 A frame names its producer and its sequence, which counts that producer's frames in that stream.
 Of each (partition, producer) the last `WINDOW` sequences are kept with their answers::
@@ -8,13 +8,13 @@ Of each (partition, producer) the last `WINDOW` sequences are kept with their an
                          └── the last answers ─┘
 
 A producer is forgotten once a daemon saw it silent for `PRODUCER_FORGOTTEN_US`, or earlier to make
-room (`producer_room`). A step of the wall clock is no silence: that is measured on the monotonic
-clock, and a start takes for silence only what both its clock and the newest frame show. What a
+room (`producer_room`). A step of the wall clock is no silence: silence is measured on the monotonic
+clock, and a start counts only silence that both its clock and the newest frame show. What a
 forgotten producer sends may have been stored before, so it is refused: its id says when it began
 (`dss_core.producer_ids`), and that is no later than `forgotten_us`, the newest beginning of all
-that were forgotten. A producer that began later is not one of those. It may start
-at any sequence, because all its frames before may be gone. Where an id says no beginning, only a
-frame of sequence 0 is taken for that of a new producer.
+that were forgotten. A producer that began later is not one of those. It may start at any sequence,
+because all its frames before may be gone. Where an id says no beginning, only a frame of sequence 0
+is taken for that of a new producer.
 
 After a crash, acknowledged frames may be gone: they are damaged, or they were of durability ``os``
 and lost with the power. Their producers are unknown, so each producer is *in doubt*: its next frame
@@ -54,7 +54,8 @@ from dssd.log.recent_sequences import (
 )
 
 PRODUCERS_LISTED_MAX = 4_096
-"""How many of a share are put in order at once; to find them takes one look at all of its topic."""
+"""How many producers of a share are sorted at once; finding them takes one scan of the topic's
+producers."""
 
 
 SEQUENCE_MAX = (1 << 62) - 1
@@ -106,7 +107,7 @@ class Producers:
         self.now_us = 0
         """The monotonic clock, as the caller of `stored` and `make_room` has set it."""
         self.forgotten_us = 0
-        """No producer was forgotten that began later; 0 where none was."""
+        """The newest beginning of all forgotten producers; 0: none was forgotten."""
         self._room = ProducerRoom()
         self._shares: dict[int, OwnerShare] = {}
         """By owner."""
@@ -207,7 +208,7 @@ class Producers:
             raise ProducerForgotten(stream=self._stream(partition))
 
     def make_room(self, partition: int, producer_id: bytes, owner: int) -> None:
-        """See to it that the producer of a frame that is to be stored can be remembered.
+        """Make room to remember the producer of a frame that is about to be stored.
 
         Raises:
             TooManyProducers: it is new, and no more can be remembered.
@@ -252,7 +253,7 @@ class Producers:
         elif owner != recent.share.owner == NOBODY:
             self._give(recent, owner)
         if not recent.changed:
-            # Also by a known frame: the reader of these changes may not know it.
+            # Also for a known frame, because the reader of these changes may not know it.
             recent.changed = True
             self._changed.append(key)
         if sequence <= recent.last:
@@ -270,7 +271,7 @@ class Producers:
         recent.add(answer)
 
     def _give(self, recent: Recent, owner: int) -> None:
-        """Whose it is has become known."""
+        """Move a producer to its owner's share, once the owner is known."""
         self._room.take(recent.share)
         if not recent.share.count:
             del self._shares[recent.share.owner]
@@ -316,9 +317,10 @@ class Producers:
         recent = self._recent[key]
         assert recent.last == sequence
         recent.drop_newest()
-        # Where anything was stored it is kept, even without an answer: a producer that became
-        # unknown could repeat an older sequence and have it stored twice. Where nothing was, what
-        # it sends next may be older: frames before this one were refused over an earlier call.
+        # Keep a producer that has stored anything, even without an answer: as an unknown producer
+        # it could repeat an older sequence and have it stored twice. Forget one that has stored
+        # nothing: its next frame may have a lower sequence, because earlier frames were refused
+        # over an older call.
         recent.last = sequence - 1
         if recent.has_stored_nothing():
             self._drop(key)
@@ -362,7 +364,7 @@ class Producers:
         return b"".join(changes)
 
     def _forgotten(self) -> bytes:
-        """An entry that says `forgotten_us`; nobody else has that id."""
+        """An entry with `forgotten_us`, under an id that no producer has."""
         return without_answers((0, NO_PRODUCER), self.forgotten_us)
 
     def apply(self, changes: bytes) -> None:
@@ -417,7 +419,8 @@ class Producers:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """None of so many new objects is garbage; to look for some takes half the time of a start."""
+    """Disable garbage collection: none of the many new objects is garbage, and scanning them takes
+    half of a start."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -137,11 +137,11 @@ class StorageTopicState:
     """Whether the writer has a file for it."""
     removed: bool = False
     sealed: bool = False
-    """It takes no more frames; its last file is sealed too, and has no successor."""
+    """Whether it is sealed: it takes no more frames, and its last file has no successor."""
     waiting: deque[AppendCall] = field(default_factory=deque)
     """Calls that wait for a file with room; later ones follow them."""
     held: bool = False
-    """Whether all calls wait, because frames are being adopted."""
+    """Whether all append calls wait because frames are being adopted."""
     adopting: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while adopted frames get their offsets."""
     trimming: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -1,1 +1,1 @@
-"""What is measured of the daemon at work."""
+"""Measurements of the running daemon."""

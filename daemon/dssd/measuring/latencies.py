@@ -1,7 +1,7 @@
-"""How long something took, counted in buckets, so that it can be told later.
+"""Latency histograms: durations counted in buckets.
 
-Invariant: to note costs a search in some fifteen numbers and two additions, and nothing else that
-grows. One thread notes; any may read, and sees a count that is at most one note behind another.
+Invariant: noting a duration costs a search in some fifteen numbers and two additions, and memory is
+fixed. One thread notes; any thread may read, and its counts differ by at most one note.
 """
 
 from bisect import bisect_left
@@ -20,12 +20,12 @@ class Latencies:
         """Of all that were noted."""
 
     def note(self, seconds: float) -> None:
-        """It took so long once more."""
+        """Note one duration."""
         self._counts[bisect_left(self._bounds_s, seconds)] += 1
         self.sum_s += seconds
 
     def up_to(self) -> Iterator[tuple[float | None, int]]:
-        """How many took no longer than each bound; None stands for no bound."""
+        """The cumulative count for each bound; None stands for no bound."""
         known = 0
         for bound, count in zip((*self._bounds_s, None), tuple(self._counts), strict=True):
             known += count

@@ -1,6 +1,6 @@
-"""How late the event loop is: what every call and timer waits for beside its own work.
+"""Measures the delay of the event loop, which every call and timer pays.
 
-Invariant: it only looks; to look costs a timer ten times a second.
+Invariant: it costs one timer ten times a second, and changes nothing.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ class LoopDelay:
         self.delays = Latencies(LATENCY_BOUNDS_S)
 
     async def run(self) -> NoReturn:
-        """Look again and again."""
+        """Sample until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             due_s = loop.time() + LOOP_LOOK_S

@@ -1,1 +1,1 @@
-"""Metrics for Prometheus: one table of names, one look at the daemon a scrape, one port."""
+"""Metrics for Prometheus: the table of names, the collection for each scrape, and the port."""

@@ -1,7 +1,7 @@
-"""Looks at the parts of the daemon for one scrape.
+"""Collects the values of the daemon's parts for one scrape.
 
-Invariant: a look changes nothing and starts nothing. It reads numbers that are there, in short
-turns on the event loop; what it shows of groups is bounded, however many there are.
+Invariant: a collection changes nothing and starts nothing. It reads existing numbers, in short
+turns on the event loop; the number of group series is bounded, however many groups there are.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class MeasuredParts:
     errors: Mapping[str, int]
     """How often clients were told of each condition, by code."""
     certificate_ends_ms: Callable[[], int] = lambda: 0
-    """Of what TLS is served with, by the wall clock; 0 where there is no TLS."""
+    """Expiry of the served certificate, by the wall clock; 0: no TLS."""
     backup_at_ms: Callable[[], int] = lambda: 0
     """When the newest backup was taken, by the wall clock; 0: none is known."""
 
@@ -151,13 +151,13 @@ async def put_disk(readings: Readings, data_dir: Path) -> None:
         # In a thread: a disk that hangs must not hold the loop.
         usage = await asyncio.to_thread(shutil.disk_usage, data_dir)
     except OSError:
-        return  # it is gone, and whoever writes to it finds out: these two have no value
+        return  # the disk is gone, and the next write reports that: these two metrics have no value
     readings.put("dss_disk_free_bytes", usage.free)
     readings.put("dss_disk_size_bytes", usage.total)
 
 
 async def put_groups(readings: Readings, overviews: Sequence[Overview], wall_us: int) -> None:
-    """What is shown of groups: all of them summed up, and those with the most lag each."""
+    """Put the metrics of groups: sums over all, and series for those with the most lag."""
     turn = LoopTurn()
     states = Counter(dict.fromkeys(GROUP_STATES, 0))
     done = list(NO_COUNTS)

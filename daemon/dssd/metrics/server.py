@@ -3,8 +3,8 @@
     Prometheus ──▶ metrics thread ── asks ──▶ event loop: looks at the parts
                ◀── writes it out  ◀─ values ─┘
 
-Invariant: the event loop only looks; reading requests and writing text is the thread's. Whoever
-connects holds up other scrapes at most, and nothing else. After `run` nobody is served.
+Invariant: the event loop only collects values; the thread reads requests and writes text. A
+connection can delay other scrapes, but nothing else. After `run` nothing is served.
 """
 
 import asyncio
@@ -134,7 +134,7 @@ class MetricsServer:
 
 
 def _elsewhere(path: object, start: Callable[..., object]) -> Iterable[bytes]:
-    """What a person sees who looks at the port; scrapes of another path are told where it is."""
+    """The page for browsers and for other paths, with a link to the metrics."""
     status = "200 OK" if path == "/" else "404 Not Found"
     start(status, [("Content-Type", "text/html; charset=utf-8")])
     return [_PAGE]
@@ -179,13 +179,13 @@ class _Server(WSGIServer):
         super().__init__((address.host, address.port), _Handler)
 
     def server_bind(self) -> None:
-        """Bind, without a look for the name of the host, which may take seconds."""
+        """Bind without looking up the name of the host, which may take seconds."""
         TCPServer.server_bind(self)
         host, port = self.server_address[:2]
         self.server_name, self.server_port = str(host), int(port)
         self.setup_environ()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as it is called
-        """Pass over a peer that went away or was too slow; anything else is told."""
+        """Ignore a peer that went away or was too slow; log any other error."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)

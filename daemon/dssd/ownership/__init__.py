@@ -1,1 +1,1 @@
-"""Whether the data directory is still this daemon's, while it serves."""
+"""Checks while the daemon serves that the data directory is still its own."""

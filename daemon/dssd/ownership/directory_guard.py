@@ -1,12 +1,12 @@
-"""Looks, while the daemon serves, whether the files at its paths are still those that it has open.
+"""Checks, while the daemon serves, that its paths still lead to the files that it has open.
 
-Somebody may move the data directory away, put another one or a backup in its place, or remove what
-looks stale. A daemon that went on would acknowledge what nobody finds again, and its orderly stop
-would write into files, and remove files, that are not its own.
+An operator may move the data directory away, put another one or a backup in its place, or remove
+files that look stale. A daemon that went on would acknowledge records that are lost, and its
+orderly stop would change files that are not its own.
 
-Invariant: where the directory, the log or the store is another one, nothing more is written: the
-process ends as if it was killed. Where only the store's write-ahead log was removed, the daemon
-stops in order, which writes it back. A lock file that was removed is made anew.
+Invariant: if the directory, the log or the store was replaced, nothing more is written: the process
+ends as if killed. If only the store's write-ahead log was removed, the daemon stops in order, which
+writes it back. A removed lock file is created again.
 """
 
 import asyncio
@@ -38,9 +38,10 @@ _MADE_ANEW = "Somebody removed or replaced the file LOCK; the daemon made it ane
 
 
 class DirectoryGuard:
-    """Of one directory. Entered before its store is opened, left after that is closed.
+    """The guard of one directory. Enter it before the store is opened, leave it after the store is
+    closed.
 
-    ``failed`` is told of what must end the process at once.
+    ``failed`` gets errors that must end the process at once.
     """
 
     def __init__(self, directory: DataDirectory, failed: Callable[[BaseException], None]) -> None:
@@ -84,7 +85,7 @@ class DirectoryGuard:
             DataDirectoryReplaced: the directory, the store or the log; `failed` was told.
             StoreUnguarded: the store is to be closed. Where that could do harm, `failed` was told.
         """
-        with suppress(OSError):  # a disk that cannot be asked now; who writes there learns of it
+        with suppress(OSError):  # the disk does not answer now; the next write reports that
             self._look_at_files()
             self._look_at_store()
             self._look_at_lock(note)

@@ -1,1 +1,2 @@
-"""What operators ask of groups: why a record does not come, what is stuck, whether sums add up."""
+"""Questions of operators about groups: why a record is not delivered, what is stuck, whether counts
+add up."""

@@ -21,7 +21,7 @@ class FoundRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordAnswer:
-    """Where a record stands for a group."""
+    """The state of a record in a group."""
 
     stream: StreamName
     offset: int
@@ -29,10 +29,10 @@ class RecordAnswer:
     record: FoundRecord | None
     """None where it cannot be read, or is gone."""
     floor: int
-    """The group's first offset that is not done."""
+    """The group's first unfinished offset."""
     end: int
     ahead: int
-    """How many records before it the group is not done with."""
+    """Unfinished records before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class StreamLooked:
     stream: StreamName
     start: int
     end: int
-    """Nothing from here on was looked at."""
+    """The search stopped here."""
     to: int
-    """Where the look would end if it had no bound."""
+    """Where the search would have ended without a bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,4 +55,4 @@ class WhyAnswer:
     looked: tuple[StreamLooked, ...] = ()
     """Of a key."""
     next_command: str = ""
-    """How to look on, where a bound was met."""
+    """The command that continues the search, if a bound ended it."""

@@ -1,4 +1,4 @@
-"""How the daemon stands at a moment, as it tells operators.
+"""The status of the daemon at one moment, for operators.
 
 Invariant: frozen values, whose fields are those of the messages in `daemon.proto`.
 """
@@ -57,7 +57,7 @@ class DaemonFacts:
     unread_losses: tuple[UnreadLoss, ...]
     """By topic and group, the latest last."""
     errors_in_a_day: int
-    """Events of the worst severity, told in the last 24 hours."""
+    """Events of severity error in the last 24 hours."""
     operators_socket: str
     """Empty where there is none."""
     held: Held

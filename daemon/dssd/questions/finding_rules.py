@@ -1,7 +1,7 @@
-"""What is wrong with the daemon and what it holds: the one table of rules beside that of a group.
+"""The rules for findings about the daemon, its topics and sessions; groups have their own table.
 
-`dssctl doctor`, `top` and the pages of topics and sessions go by it. Each rule has a code that
-keeps its meaning, and something to say, good or bad, unless it does not apply. Invariant: pure.
+`dssctl doctor`, `top` and the pages of topics and sessions use these rules. Each rule has a stable
+code, and gives a finding, good or bad, unless it does not apply. Invariant: pure.
 """
 
 import shlex
@@ -35,7 +35,7 @@ from dssd.store.rows import OperationRow
 from dssd.topics.model import Topic
 
 NEAR_BOUND_PART = 0.8
-"""Of a bound of the daemon: time to look who holds it."""
+"""Share of a limit in use from which an operator should look for the cause."""
 
 OPEN_FILES_MIN = 4_096
 """With fewer, clients get fewer than half of the connections that the daemon would serve."""
@@ -52,7 +52,7 @@ SESSION_STALE_MS = 3_600_000
 """A client that restarts is back sooner."""
 
 ENDED_BADLY_TOLD_MS = 24 * 3_600 * 1_000
-"""For so long after a start it is told how the daemon before ended: no shift misses it."""
+"""How long after a start the end of the previous daemon is a finding: no shift misses it."""
 
 OPERATION_RUNS_MS = 10 * 60_000
 """Leases end in seconds, so an operation that runs for longer waits for something odd."""
@@ -62,14 +62,14 @@ SCHEDULE_OVERDUE_MS = 10 * 60_000
 
 CERTIFICATE_LEFT_MS_FEW = 14 * 24 * 3_600 * 1_000
 CERTIFICATE_LEFT_MS_LEAST = 2 * 24 * 3_600 * 1_000
-"""Whoever renews them does so when a third of their time is left, a month of the usual ninety days;
-what has two days left is renewed by hand."""
+"""Certificates are usually renewed when a third of their time is left, a month of ninety days. One
+with two days left has to be renewed by hand."""
 
 BACKUP_OLD_MS = 7 * 24 * 3_600 * 1_000
-"""What was made by hand once and forgotten is found; who makes one a day has an alert for less."""
+"""Finds a backup routine that was forgotten; daily backups have a stricter alert."""
 
 JOB_UNDRIVEN_MS = 5 * 60_000
-"""A driver that is replaced is there again within its lease, seconds."""
+"""A replaced driver returns within its lease, seconds."""
 
 
 _RUN_WENT_WRONG = frozenset({"failed", "timed-out", "interrupted"})
@@ -90,7 +90,7 @@ class KeptTopic(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known, or what of it concerns a topic or a session."""
+    """The facts for the rules: all, or those of one topic or session."""
 
     daemon: DaemonFacts
     groups: Sequence[Overview] = ()

@@ -1,8 +1,8 @@
-"""Why a record of an ordered group does not come: an earlier one of its key is not done.
+"""Why a record of an ordered group is not delivered: an earlier one of its key is unfinished.
 
-Of a key, what waits in the queues of its stream comes in the order of the stream; the *head* is
-the first of it, and all others wait for that. Invariant: pure; it is told what the queues hold of a
-key and asks nothing. Of a group without order it changes nothing.
+The entries of a key in the queues of its stream are delivered in stream order; the *head* is the
+first one, and all others wait for it. Invariant: pure; it gets the entries of a key and asks
+nothing. It changes nothing for groups without order.
 """
 
 import shlex
@@ -21,10 +21,10 @@ from dssd.queues.looking import QueueEntry
 from dssd.store.rows import GroupRow
 
 BEHIND_KEY = "behind-key"
-"""The code of what waits for an earlier record of its key."""
+"""The code of a record that waits for an earlier one of its key."""
 
 _TURN = frozenset({"behind", "due", "no-credit", "moving", QUEUES_FULL})
-"""Codes of what is not sent: its key is why, if an earlier record of that waits."""
+"""Codes of unsent records: if an earlier record of the key waits, that is the reason."""
 
 _FIRST_IS_OUT = frozenset(
     {"handed-out", "sent", "resting", "moving", QUEUES_FULL, "suspect", "due"}
@@ -34,7 +34,7 @@ _FIRST_IS_OUT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class KeyHeld:
-    """A key of which something waits in the queues of a stream."""
+    """A key with entries in the queues of a stream."""
 
     head: QueueEntry
     waiting: int
@@ -60,9 +60,9 @@ class KeyHeld:
 def key_held(
     group: GroupRow, entries: Iterable[QueueEntry], redriven_by: int = 0
 ) -> KeyHeld | None:
-    """What the entries of one key in the queues of a stream say; None: they hold up nothing.
+    """Sum up the entries of one key in the queues of a stream; None: they block nothing.
 
-    Where a key goes on behind its dead letters, these hold up nothing.
+    In a group whose keys skip dead letters, these block nothing.
     """
     if not group.ordered:
         return None
@@ -90,14 +90,14 @@ def of_entry(asked: RecordAsked, found: QueueEntry, held: KeyHeld | None, now: N
 
 
 def of_record(asked: RecordAsked, reason: Reason, held: KeyHeld | None, now: Now) -> Reason:
-    """The reason of a record that is still in its stream, if its key is not a better one."""
+    """The reason for a record in its stream, unless its key is the actual reason."""
     if held is None or reason.code not in _TURN or not held.holds(asked):
         return reason
     return _behind(asked, "It comes after", held, now)
 
 
 def behind_first(asked: RecordAsked, reason: Reason, at: int, first: Reason) -> Reason:
-    """The same, where the first open record of its key has that reason."""
+    """The same, if the first unfinished record of its key has that reason."""
     if not asked.group.ordered or asked.offset <= at or first.code not in _FIRST_IS_OUT:
         return reason
     if reason.code not in _TURN and reason.code != "sent":

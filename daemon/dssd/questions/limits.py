@@ -5,11 +5,11 @@ SAMPLE_EVERY_S = 5.0
 time, in short turns."""
 
 STUCK_AFTER_MS = 60_000
-"""A stream with unread records that has had no acknowledgement for so long does not move: longer
-than a usual ack wait, so that a record which comes again does not count."""
+"""A stream with unread records counts as stuck after so long without an acknowledgement: longer
+than a usual ack wait, so that a redelivery does not count."""
 
 STUCK_FAILURES = 5
-"""A record that failed so often is named, though others of its stream go on around it."""
+"""A record with so many failures is named, although other records of its stream continue."""
 
 ENTRIES_PAGE_MAX = 1_000
 ENTRIES_BYTES_MAX = 2 << 20

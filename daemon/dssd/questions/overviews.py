@@ -1,10 +1,10 @@
-"""What a list shows of each group, worked out anew only where something changed.
+"""The overview of each group for lists, recomputed only after a change.
 
-A stream of a group is looked at again once its progress, its fate or its ends are others than at
-the last look. Of a group without a leader the rows are read once: they stay as they are until a
-leader has started and ended, or a topic changes. Invariant: an overview says what a survey of the
-group would say, but for the time of the oldest record, which comes from samples where they reach;
-nothing here starts a leader.
+A stream of a group is recomputed when its progress, its fate or its bounds changed since the last
+time. The rows of a group without a leader are read once: they cannot change until a leader has
+started and ended, or a topic changes. Invariant: an overview equals a survey of the group, except
+for the time of the oldest record, which comes from samples if they cover it. Nothing here starts a
+leader.
 """
 
 import asyncio
@@ -46,8 +46,8 @@ from dssd.topics.catalogue import Catalogue, Topic
 
 OLDEST_LOOKUPS_MAX = 256
 """Times of records at a floor that one list, or one look of the sampler, reads from the log where
-samples do not reach: some milliseconds. What is left shows the time of the floor before, which is
-no later, or none."""
+samples do not reach: some milliseconds. The others show the time of an earlier floor, which is no
+later, or none."""
 
 
 _HALTED = frozenset({"paused", "stalled"})
@@ -70,23 +70,23 @@ class Overview:
     oldest_unacked_us: int | None
     fates: Counts
     arrivals: Rates
-    """Of the topics that it reads, other subjects included that its filter leaves out."""
+    """Arrivals in its topics, including subjects outside its filter."""
     acks: Rates
     """What it is done with."""
     leader_since_ms: int | None
     """By the wall clock; None: nobody leads it."""
     failing: bool = False
-    """A record of it fails again and again: its lag is not gone before that is acknowledged."""
+    """A record fails again and again: the lag stays until it is acknowledged."""
     retrying: int = 0
     """Records in its retry queues."""
     dead: int = 0
     """Records among its dead letters."""
     fullest: int = 0
-    """Records in the queues of the stream that has most there."""
+    """The most records in the queues of one stream."""
     fullest_bytes: int = 0
     """About, of the stream that has most of them there."""
     stuck: bool = False
-    """Something of it did not move at the last look."""
+    """Whether something of it was stuck at the last look."""
     error: str = ""
     """What went wrong with it in the last day."""
     seen_us: int = field(default=0, compare=False)
@@ -101,7 +101,7 @@ class Overview:
         leader_since_ms: int | None,
         error: str = "",
     ) -> Self:
-        """From a survey, which does not say what does not move."""
+        """From a survey, which does not know what is stuck."""
         wanted = TopicFilter.parse(group.filter)
         arrivals, acks = sampler.rates_of(group.group_id, wanted)
         return cls(
@@ -138,7 +138,7 @@ class Overview:
 
     @property
     def drain_ms(self) -> int | None:
-        """How long until it has all, as the last minute went; None: it does not catch up."""
+        """Time until its lag is gone at last minute's rates; None: it does not catch up."""
         if not self.lag:
             return 0
         if self.failing or self.stuck or self.state in _HALTED or not self.borrowers:
@@ -223,12 +223,13 @@ class _Look:
     spans: dict[StreamId, Range]
     """Of every stream that there is."""
     grown: dict[StreamId, tuple[Range, int]]
-    """Whose span is another than at the last look: what it was, and how many records came."""
+    """Streams whose bounds changed since the last look: the old bounds, and how many records
+    came."""
     dates: dict[tuple[StreamId, int], int | None] = field(default_factory=dict)
-    """When records at floors came, as the log says."""
+    """Append times of records at floors, from the log."""
 
     budget: CountBudget | None = None
-    """What may be read to count for a filter that takes a part of a topic."""
+    """The budget for reading the log to count the matches of a partial filter."""
 
     @property
     def may_count(self) -> bool:
@@ -282,16 +283,17 @@ class Overviews:
             look = await self._begun(budget)
             for group in self._groups.groups():
                 await look.turn.give_way()
-                # Of those that are not wanted too: the next look goes by what grew since this one.
+                # Also for groups that the caller does not want: the next look only considers growth
+                # since this one.
                 overview = await self._overview(group, look)
                 if private or group.kind != "exclusive":
                     found.append(overview)
-            # Not before: a look that is given up has not told every group what grew.
+            # Not earlier: a cancelled look has not given every group its growth.
             self._spans = look.spans
         return found
 
     def mark(self, group_id: int) -> object:
-        """What is another object once something of a stream of the group was looked at again."""
+        """A value that becomes a new object when a stream of the group was recomputed."""
         seen = self._seen.get(group_id)
         return None if seen is None else seen.totals
 
@@ -418,7 +420,8 @@ class Overviews:
         return _Totals(lag, exact, stalled, oldest_us, failing, queued)
 
     def _queued(self, known: _SeenStream, queues: Queues) -> Queued:
-        """What waits in the queues; entries come before the report that makes them others."""
+        """Count the entries in the queues. Entries are appended before the report that replaces
+        ``queues``, so comparing that is enough."""
         if known.queues is not queues:
             with suppress(StreamNotFound):  # its topic was removed meanwhile
                 known.queued = queued_in(queues, self._log)
@@ -511,7 +514,7 @@ class Overviews:
 
 
 def _takes_growth(known: _SeenStream, span: Range, grown: tuple[Range, int] | None) -> bool:
-    """Where only the end is another and the group was behind, the new records are added."""
+    """If only the end changed and the group was behind already, just add the new records."""
     if grown is None or not (known.lag and known.whole):
         return False
     before, more = grown

@@ -58,7 +58,7 @@ class Questions:
         return self._error_of(group.full_name, self.clock.wall_ms() - ERRORS_SHOWN_MS)
 
     async def look(self) -> None:
-        """Take samples, keep at hand what a list shows, and note what does not move."""
+        """Take samples, update overviews, and note stuck groups."""
         await self.sampler.look()
         await self.stuck.look(await self.overviews.all(private=True), self.overviews.lag_in)
 

@@ -1,4 +1,4 @@
-"""Why a record does not come that failed: it waits for its next attempt, or is a dead letter.
+"""Why a failed record is not delivered: it waits for its next attempt, or is a dead letter.
 
 Invariant: pure; it is told what a queue has and asks nothing.
 """
@@ -18,7 +18,7 @@ RETRYING, DEAD_LETTER = "retrying", "dead"
 
 
 def queued(asked: RecordAsked, found: QueueEntry, now: Now) -> Reason:
-    """How it stands with the entry of a record."""
+    """The reason for the entry of a record."""
     return _dead(asked, found, now) if found.level == DEAD else _retrying(asked, found, now)
 
 
@@ -29,7 +29,7 @@ def _retrying(asked: RecordAsked, found: QueueEntry, now: Now) -> Reason:
     told = f"It failed {entry.attempt} of {asked.group.max_deliver} times and is {due}"
     command = f"dssctl rq ls {asked.group_name}"
     if left_ms > 0:
-        # Who asks knows the record, and perhaps that what it failed of is mended.
+        # The caller knows the record, and perhaps that the cause of its failure is fixed.
         command = f"dssctl rq retry-now {asked.group_name} {asked.stream}@{asked.offset}"
     return Reason(
         RETRYING,
@@ -62,7 +62,7 @@ def _dead(asked: RecordAsked, found: QueueEntry, now: Now) -> Reason:
 
 
 def perhaps_queued(reason: Reason) -> Reason:
-    """The reason, where not all of the queues was looked at for the record."""
+    """The reason, if the queues were not searched completely for the record."""
     told = f"{reason.sentence} Or it waits in a queue: not all of them was looked through."
     return replace(reason, sentence=told)
 

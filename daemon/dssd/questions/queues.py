@@ -1,4 +1,4 @@
-"""`Queues`: what waits in the retry queues of a group, and what is among its dead letters.
+"""`Queues`: reads the retry queues and dead letters of a group.
 
 Invariant: it starts no leader and changes nothing. A call reads a bounded number of bytes and
 answers with a bounded number of entries; where more is left, its token says where.
@@ -40,15 +40,16 @@ from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
 
 QUEUE_LOOK_BYTES_MAX = 8 << 20
-"""What one call reads of queues: some 20,000 entries, half a second of a thread. A caller asks on
-behind it."""
+"""Bytes of queues that one call reads: some 20,000 entries, half a second of a thread. Callers
+continue with the page token."""
 
 
 ENTRIES_COUNTED_MAX = 20_000
 """Entries that one answer counts by error or key: a tenth of a second; a caller asks on."""
 
 ERRORS_TOLD_MAX = 1_000
-"""Kinds of errors in one answer: as many as anybody tells apart; a caller asks on."""
+"""Errors in one answer: as many as a person can tell apart; callers continue with the page
+token."""
 
 
 KEYS_TOLD_MAX = 1_000
@@ -56,8 +57,9 @@ KEYS_TOLD_MAX = 1_000
 
 
 FIRST_DUE_BYTES_MAX = 1 << 20
-"""Of the retry queue of one ordered stream, to find what should have come: some milliseconds. Where
-more records of a key than that wait in front, the stream is not called stuck for what is behind."""
+"""Entries of an ordered stream's retry queue that are read to find an overdue one: some
+milliseconds. If more records of one key wait in front, overdue entries behind them are not
+found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +223,8 @@ class QueueQuestions:
     ) -> QueueEntry | None:
         """Of the oldest entries in a retry queue, those of one frame, the first that is due.
 
-        In an ordered group what waits behind its key has no time of its own, so the first frame
-        counts that has anything else, as far as the bound goes.
+        In an ordered group an entry that waits for its key has no due time, so the first frame with
+        any other entry counts, within the bound.
         """
         budget = Budget(FIRST_DUE_BYTES_MAX if ordered else 1)
         look = EntryLook(self._log, budget, chunk_bytes=1)
@@ -259,9 +261,9 @@ class QueueQuestions:
         of: Look[Found],
         key: bytes | None = None,
     ) -> AsyncGenerator[tuple[str, Found | None], None]:
-        """What is in the queues from a place on, in pieces: where the next begins, and a look.
+        """Read the queues from a place on, in pieces: yields the next place and the entries.
 
-        Behind the last piece of all there is no place.
+        After the last piece there is no next place.
         """
         begin, at = _place(token)
         left = [lane for lane in lanes if lane.queue.stream >= begin]
@@ -297,7 +299,7 @@ class QueueQuestions:
 
 
 class _Page:
-    """What goes into one answer."""
+    """The entries of one answer."""
 
     def __init__(self, count_max: int, bytes_max: int, *, whole: bool) -> None:
         self.entries: list[QueueEntry] = []

@@ -1,4 +1,4 @@
-"""What samples of a growing number tell: how fast it grows, and when it passed a value.
+"""Rates and ages from samples of a growing number: how fast it grows, and when it passed a value.
 
 Invariant: pure, bounded in memory, and idle costs nothing: what does not change need not be
 noted. Times are those of one clock that never goes back.
@@ -32,7 +32,7 @@ NO_RATES = Rates()
 
 
 class RateMeter:
-    """Averages that weigh what is longer ago less, as load averages do."""
+    """Exponentially weighted averages, like load averages."""
 
     __slots__ = ("_at_ms", "_averages", "_began_ms")
 
@@ -41,7 +41,8 @@ class RateMeter:
         self._averages = NO_RATES
 
     def add(self, records: int, now_ms: int, since_ms: int = 0) -> None:
-        """So many came since the last call, or since a time after it: none came until then."""
+        """Add records that came since the last call, or since a later time before which none
+        came."""
         if since_ms > self._at_ms:
             self._averages = Rates(*self._faded(since_ms - self._at_ms))
             self._at_ms = since_ms
@@ -59,7 +60,7 @@ class RateMeter:
         age_ms, idle_ms = now_ms - self._began_ms, now_ms - self._at_ms
         if age_ms <= 0:
             return NO_RATES
-        # The time before it began is not a time in which nothing came.
+        # The time before the meter began does not count as idle.
         return Rates(
             *(
                 average / (1 - exp(-age_ms / span_ms))
@@ -81,7 +82,7 @@ class Age(NamedTuple):
 
 
 class EndSamples:
-    """When a stream had which end, for the last hours: denser where it is newer."""
+    """Samples of a stream's end over the last hours, denser for newer ones."""
 
     __slots__ = ("_at_ms", "_ends")
 
@@ -95,7 +96,7 @@ class EndSamples:
         return self._ends[-1]
 
     def note(self, end: int, before_ms: int, now_ms: int) -> None:
-        """It has this end now; at the time before it had the end that was noted last."""
+        """Note the present end; until the given earlier time the end was the last noted one."""
         if end <= self._ends[-1]:
             return
         if before_ms > self._at_ms[-1]:

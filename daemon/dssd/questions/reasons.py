@@ -1,7 +1,7 @@
-"""Why a record does not come, in words: a code, a sentence and the next command for each reason.
+"""The reasons why a record is not delivered: a code, a sentence and the next command for each.
 
-Invariant: pure; each reason has one function or row here, and its code is stable. It is told what
-is known and asks nothing.
+Invariant: pure; each reason has one function or row here, and its code is stable. The functions get
+all facts as arguments and ask nothing.
 """
 
 import shlex
@@ -21,11 +21,11 @@ from dssd.sessions.listing import HeldRecord
 from dssd.store.rows import GroupRow
 
 PAUSED = "paused"
-"""The code of what an operator paused."""
+"""The code of a group that an operator paused."""
 QUEUES_FULL = "queues-full"
 """The code of what failed, and of groups of which nothing more can leave its stream."""
 REWIND = "offsets.rewind"
-"""The kind of an operation that only lets records come again."""
+"""The kind of an operation that only redelivers records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class RecordAsked:
-    """Of what is asked."""
+    """The record that the question is about."""
 
     group: GroupRow
     stream: str
@@ -115,7 +115,7 @@ def _done_by_somebody(
         return Reason("done", f"{told}: acknowledged, filtered or passed over is not kept.")
     if moved:
         told = "It was acknowledged, or an operator moved the group past it"
-        # A rewind passes over nothing: nobody must take it for the reason.
+        # A rewind skips nothing, so it must not be given as the reason.
         rewound, other = (
             f" before operation {moved}, a rewind.",
             f": operation {moved} was the last",
@@ -126,7 +126,7 @@ def _done_by_somebody(
 
 
 def began_at(view: StreamView) -> int:
-    """The first offset that the counts by kind speak of, if nothing moved the cursor."""
+    """The first offset that the fates count, if nothing moved the cursor."""
     progress = view.progress
     return progress.floor + progress.acked_above_floor() - sum(view.fate.counts)
 
@@ -135,13 +135,13 @@ def began_at(view: StreamView) -> int:
 
 
 def gone(kept_from: int, topic: str) -> Reason:
-    """Retention took what the group was not done with."""
+    """Retention took a record that the group had not finished."""
     told = f"Retention took it before the group was done with it; the stream begins at {kept_from}."
     return Reason("gone", told, f"dssctl topics describe {topic}")
 
 
 def not_wanted(kind: str, asked: RecordAsked) -> Reason | None:
-    """The group will pass over it, once it has come there."""
+    """The group will skip it when it gets there."""
     if kind == "filtered":
         told = f"The group's filter {asked.group.filter} does not match its subject"
         return Reason("filtered", f"{told}: it is passed over when its turn comes.")
@@ -161,7 +161,7 @@ def not_lent(
     now: Now,
     waits_for: Sequence[str] = (),
 ) -> Reason | None:
-    """Why nobody reads the stream now; None where somebody has it."""
+    """Why the stream has no reader now; None: a member holds it."""
     rest = _durable_rest(view, asked.offset, now)
     members = 0 if live is None else sum(not member.leaving for member in live.members)
     if asked.group.paused or not members:
@@ -204,7 +204,7 @@ def _between_storage_topics(age: str, waits_for: Sequence[str]) -> str:
 
 
 def no_members(asked: RecordAsked, retrying: int = 0) -> Reason:
-    """Nobody could read it, nor what failed and waits to be tried again."""
+    """The group has no member to deliver to, or to retry with."""
     name, wanted = shlex.quote(asked.group.name), shlex.quote(asked.group.filter)
     command = f"dssctl consume {wanted} --group {name}"
     told = "Nobody is a member of the group"
@@ -249,7 +249,7 @@ def holder_gone(asked: RecordAsked, view: StreamView) -> Reason:
 
 
 def held(asked: RecordAsked, client_id: str, found: HeldRecord, ahead: int, now: Now) -> Reason:
-    """How it stands with the holder."""
+    """The state of the record at the holder."""
     standing = found.standing
     own = out(asked, client_id, standing, now)
     if own is not None:
@@ -258,7 +258,7 @@ def held(asked: RecordAsked, client_id: str, found: HeldRecord, ahead: int, now:
 
 
 def out(asked: RecordAsked, client_id: str, standing: Standing, now: Now) -> Reason | None:
-    """Its client has it, or will get it again; None where it does not."""
+    """The reason if its client has it or will get it again; else None."""
     match standing.place:
         case Place.HANDED_OUT:
             return _handed_out(asked, client_id, standing, now)
@@ -289,7 +289,7 @@ def _handed_out(asked: RecordAsked, client_id: str, standing: Standing, now: Now
 
 
 def _later(asked: RecordAsked, client_id: str, standing: Standing, now: Now) -> Reason:
-    """It rests, or goes to a queue of its group."""
+    """It waits out its backoff, or moves to a queue."""
     if standing.place is Place.MOVING and standing.are_queues_full:
         return _queues_full(asked, client_id, standing)
     attempt, until_ms, until = standing.attempts, None, ""
@@ -306,7 +306,7 @@ def _later(asked: RecordAsked, client_id: str, standing: Standing, now: Now) -> 
 
 
 def _queues_full(asked: RecordAsked, client_id: str, standing: Standing) -> Reason:
-    """It failed, or follows what did, and stays where it is, its key behind it."""
+    """The queues are full, so the failed record stays in its stream and its key waits behind it."""
     told = (
         "It waits in its stream for room: the queues of the stream, with its dead letters, hold as "
         "much as they may. Other keys go on"
@@ -373,7 +373,7 @@ def stalled(asked: RecordAsked, stall: Stall, floor: int, client_id: str = "") -
 
 
 def failing(asked: RecordAsked, failures: int, client_id: str) -> Reason:
-    """The record at the floor is refused, or not answered, again and again."""
+    """The record at the floor fails again and again: naks, or expired ack waits."""
     told = f"The record at {asked.offset} failed {failures} times: it was refused, or its ack wait "
     return Reason("failing", f"{told}ran out.", asked.skip, client_id, blocked_by=asked.offset)
 

@@ -1,8 +1,8 @@
-"""Reading the log for a question: one record, or the records of a key.
+"""Reads the log for a question: one record, or the records of a key.
 
-Invariant: a look is bounded in bytes by the budget of its question, and holds the loop no longer
-than a read does: frames without the bytes of the key are passed over without a look at their
-records, and records are decoded in a thread. Nothing here knows groups.
+Invariant: a search is bounded in bytes by the budget of its question, and blocks the event loop no
+longer than a read: frames without the bytes of the key are skipped undecoded, and records are
+decoded in a thread. Nothing here knows groups.
 """
 
 from collections.abc import AsyncIterator
@@ -30,12 +30,12 @@ class Gap(NamedTuple):
     """There is no record to read at an offset."""
 
     damaged: bool
-    """Else lost: to retention, or to a loss of power."""
+    """False: lost to retention or a loss of power."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """What a question may still read."""
+    """The bytes that a question may still read."""
 
     bytes: int = LOOK_BYTES_MAX
 
@@ -69,7 +69,7 @@ async def record_at(log: Log, stream: StreamId, offset: int) -> FoundRecord | Ga
 async def records_of_key(
     log: Log, stream: StreamId, key: bytes, start: int, end: int, budget: Budget
 ) -> AsyncIterator[tuple[int, list[KeyFound]]]:
-    """The records of the key from ``start`` to ``end``: how far was looked, and what was there.
+    """The records of the key from ``start`` to ``end``, and where the search stopped.
 
     It ends early where the budget is spent.
 
@@ -82,7 +82,7 @@ async def records_of_key(
         chunk = await log.read(stream, at, bytes_max=LOOK_CHUNK_BYTES_MAX)
         if chunk.next <= at:
             break
-        # A read costs something even where it finds that a whole file is gone.
+        # Charge each read, even one that only finds a missing file.
         budget.bytes -= max(len(chunk.frames), 1)
         found: list[KeyFound] = []
         if key in chunk.frames:

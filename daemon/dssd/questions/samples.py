@@ -1,9 +1,9 @@
-"""The sampler: how streams grow and groups go on, noted every few seconds.
+"""The sampler: notes the growth of streams and the progress of groups every few seconds.
 
-It reads ends from the log and progress from live leaders, and asks nobody for anything: a group
-without a leader acknowledges nothing. What began since the last look did all of it since then; what
-was there at the first look is counted from there on. Invariant: what it keeps of a group or a
-stream goes with it, and a look holds the loop for short turns only.
+It reads ends from the log and progress from live leaders; a group without a leader acknowledges
+nothing. For a stream or group that is new since the last look, all records count; for one that
+existed at the first look, only later records count. Invariant: what it keeps of a group or a stream
+goes with it, and a look holds the loop for short turns only.
 """
 
 from collections.abc import Iterator
@@ -47,18 +47,18 @@ class _GroupAcks:
 
     meter: RateMeter
     done: int | None
-    """With how much it was done at the last look since it began; None: it had no leader yet."""
+    """Its finished records at the last look, since it began; None: it had no leader yet."""
 
 
 class Movement(NamedTuple):
-    """How a group goes on in a stream."""
+    """The movement of a group in a stream."""
 
     still_ms: int | None
-    """For how long it was done with nothing more; None: nobody has looked twice."""
+    """Time without progress; None: sampled less than twice."""
     arrivals: Rates
     acks: Rates
     lag_age: Age | None
-    """How long ago the record at the floor came; None: there is none, or nobody has looked."""
+    """Age of the record at the floor; None: no record, or no sample."""
 
 
 class Sampler:
@@ -118,7 +118,7 @@ class Sampler:
         counts = self._counts(group_id) if progress.keys() - before.keys() else {}
         known, more = _consumed(before, progress, counts if is_new else {}, now_ms, last_ms)
         if not is_new:
-            # Its leader was away: it did nothing meanwhile, but perhaps something since.
+            # It had no leader: it did nothing meanwhile, but perhaps something since.
             done = sum(counts.values())
             more, own.done = 0 if own.done is None else done - own.done, done
         else:
@@ -128,7 +128,7 @@ class Sampler:
         return known
 
     def _counts(self, group_id: int) -> dict[StreamId, int]:
-        """With how much a live group is done since it began, by stream."""
+        """The finished records of a live group since it began, by stream."""
         glance = self._registry.glance(group_id)
         streams = glance.streams if glance else ()
         return {each.stream: sum(each.fate.counts.without_restores()) for each in streams}
@@ -191,7 +191,7 @@ class Sampler:
         return growing.ends.age_of(offset, self._looked_ms, self._clock.now_ms())
 
     def still(self, group_id: int, after_ms: int) -> Iterator[StreamId]:
-        """The streams in which a group was done with nothing more for so long."""
+        """The streams in which a group made no progress for so long."""
         since_ms = self._clock.now_ms() - after_ms
         consumed = self._consumed.get(group_id, {})
         return (stream for stream, each in consumed.items() if each.moved_ms <= since_ms)

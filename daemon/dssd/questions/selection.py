@@ -1,8 +1,8 @@
-"""Which groups a list shows, and in which order: the grammar of conditions over an overview.
+"""Filters and sorts the groups of a list: the grammar of conditions applied to overviews.
 
-A number, text or truth of an overview, of its row or of what it counts is a field by its own name;
-what is shown otherwise than it is kept stands in a table here. Invariant: pure; whatever is written
-gives groups or a named error. The names are those that the command line prints, and shorter ones.
+Each number, text or boolean of an overview, its row and its counts is a field under its own name; a
+table here has the fields that are shown differently. Invariant: pure; any text gives groups or a
+named error. The names are those that the command line prints, and shorter ones.
 """
 
 from collections.abc import Callable, Iterable, Iterator

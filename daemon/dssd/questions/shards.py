@@ -1,7 +1,7 @@
-"""How a group that is shared out by shards stands, shard by shard.
+"""The state of each shard of a group.
 
-Invariant: every stream that the group is not done with is counted in one shard. This module reads
-no log of its own: it adds up what a survey of the group has.
+Invariant: every unfinished stream counts in exactly one shard. This module only adds up the values
+of a survey.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from dssd.topics.catalogue import Catalogue
 
 @dataclass(frozen=True, slots=True)
 class ShardStanding:
-    """One shard: its streams, who has them, and what is left of them."""
+    """One shard: its streams, their holders, and their lag."""
 
     number: int
     streams: tuple[str, ...]

@@ -1,9 +1,9 @@
-"""`Groups.Stuck`: which groups and streams do not move, why, and what would help.
+"""`Groups.Stuck`: groups and streams without progress, the reasons, and what would help.
 
-A group does not move where it is paused, or has records and no member, or an operation on it waits.
-A stream does not move where it has records and its delivery is stalled, it changes hands for too
-long, or the group was done with nothing more of it for a while: then the record at the floor says
-why, as `why` answers it. Invariant: it starts no leader and changes nothing.
+A group is stuck if it is paused, has records but no member, or an operation on it waits. A stream
+is stuck if it has records and its delivery is stalled, it takes too long to change hands, or the
+group made no progress in it for a while; then the reason is that of the record at the floor, as
+`why` gives it. Invariant: it starts no leader and changes nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -39,7 +39,7 @@ STUCK_HANDING_OVER_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """Something that does not move."""
+    """A group or stream without progress."""
 
     group: str
     """NAME@FILTER."""
@@ -103,7 +103,7 @@ class StuckQuestions:
         self._noted = frozenset(found)
 
     async def ask(self, group: str = "", after_ms: int = STUCK_AFTER_MS) -> list[Stuck]:
-        """What does not move of one group, or of all; nothing to consume is no reason.
+        """What is stuck in one group or in all; a stream without records is not stuck.
 
         Raises:
             GroupNotFound, GroupAmbiguous: there is no such group.
@@ -193,7 +193,7 @@ class StuckQuestions:
         )
 
     def _at_once(self, asked: RecordAsked, stream: StreamSurvey, after_ms: int) -> Reason | None:
-        """What is wrong however long it is so, or by the leader's own times."""
+        """Reasons that count at once, or by the leader's own times."""
         view = stream.view
         floor, ranges = view.progress.floor, view.progress.ranges
         if view.stall is not Stall.NONE or len(ranges) >= ACKED_RANGES_MAX:

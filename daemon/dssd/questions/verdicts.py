@@ -1,4 +1,4 @@
-"""How a group is: the one table of rules that lists, pages, checks and the dashboard go by.
+"""The verdict on a group: the one table of rules for lists, pages, checks and the dashboard.
 
 The first that holds decides::
 
@@ -17,8 +17,8 @@ The first that holds decides::
     records wait                        healthy     at-work
     nothing waits                       healthy     done
 
-A list knows what every look at a group tells; who asks about one group has besides what does not
-move, which takes a look at each of its streams. Invariant: pure.
+A list knows the facts of an overview. A question about one group also knows what is stuck, which
+needs a look at each stream. Invariant: pure.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class Level(StrEnum):
 
     HEALTHY = "healthy"
     ATTENTION = "attention"
-    """It may become a problem, or somebody meant it so."""
+    """It may become a problem, or an operator intended it."""
     PROBLEM = "problem"
     """Records do not move."""
 
@@ -63,7 +63,7 @@ class Verdict:
 
 
 def level_of(reason: Reason) -> Level:
-    """How bad it is that something does not move: who paused a group knows of it."""
+    """The level of a stuck group: a pause is intended."""
     return Level.ATTENTION if reason.code == PAUSED else Level.PROBLEM
 
 
@@ -119,7 +119,7 @@ def verdict_of_stuck(stuck: Sequence[Stuck]) -> Verdict:
 
 
 def _moving(group: Overview) -> Verdict:
-    """Of a group that nothing keeps from its records."""
+    """The verdict on a group that nothing blocks."""
     if group.dead:
         return _with_dead_letters(group)
     watch = (f"dssctl watch lags grants -g {quoted(group.group)}",)
@@ -171,7 +171,7 @@ def _are(count: int) -> str:
 
 
 def forecast_ms(group: Overview) -> float | None:
-    """Until its lag is gone; infinite where it grows or stands, None where nobody can say."""
+    """Time until its lag is gone; infinite if it does not shrink, None: unknown."""
     return drained_in_ms(group.lag, group.drain_ms, group.oldest_ms, group.arrivals, group.acks)
 
 

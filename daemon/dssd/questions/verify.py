@@ -1,21 +1,21 @@
-"""`Groups.Verify`: whether what a group is done with, by kind, adds up with what was appended.
+"""`Groups.Verify`: checks that the outcomes of a group's records add up to what was appended.
 
 Of each stream, of the offsets since the group began in it::
 
     appended = acked + filtered + lost + damaged + moved + retried      counted with each commit
              + out + waiting + gone                                     not done yet
 
-What is retried went to a queue, which is looked at too. Each entry of a queue is of one attempt::
+Retried records went to a queue, which is checked too. Each entry of a queue is of one attempt::
 
     appended = acked + lost + damaged + moved                 done
              + retried                                        moved on: failed again, dead, redriven
              + waiting                                        not done yet
 
 Counts and progress come from the same reports and are committed together, so what progress covers
-beyond the counts is where the group began. That is known where it began at the first offset, or at
-one that was named; else it lies within bounds. A scan reads what the log still has and counts anew:
-what is done and matches the filter must have been counted as acked, what is done and does not as
-filtered. Invariant: a scan is paced, and there is one at a time; it changes nothing.
+beyond the counts is where the group began. That is known if it began at the first offset or at a
+given one; otherwise it lies within bounds. A scan reads what the log still has and recounts:
+finished records that match the filter must have counted as acked, the others as filtered.
+Invariant: a scan is paced, and there is one at a time; it changes nothing.
 """
 
 import asyncio
@@ -98,9 +98,9 @@ class StreamSums:
     """Sent to a client and not settled."""
     waiting: int
     gone: int
-    """Retention took it, and the group has not come there to count it as lost."""
+    """Taken by retention, but not yet counted as lost, because the group has not reached it."""
     uncounted: int
-    """Done and in no count; negative: counted and not done."""
+    """Finished but not counted; negative: counted, not finished."""
     problem: str
     """Why it does not add up, as a sentence; empty where it does."""
     scanned: Scanned | None = None
@@ -214,7 +214,7 @@ class VerifyQuestions:
             return 0, 0
         if group.start == "earliest":
             return 0, kept_from
-        # An offset is of what was written to when the group was declared; it is behind all else.
+        # A start offset lies in the storage topic that took records then, after all older ones.
         if group.start.startswith("=") and not _had_begun(topic, name.ordinal + 1, group):
             return 0, int(group.start[1:])
         return 0, end
@@ -280,7 +280,7 @@ class VerifyQuestions:
         if sums.problem or view.cursor_generation or trimmed:
             return sums
         counts, problem = sums.counts, ""
-        # What is damaged or gone now may have been counted as anything before.
+        # Records that are damaged or gone now may have counted as any kind before.
         taken = counts.acked + counts.retried
         if not found.matching <= taken <= found.matching + found.missing:
             kinds = "acked or retried" if counts.retried else "acked"
@@ -294,8 +294,8 @@ class VerifyQuestions:
 def _had_begun(topic: Topic, ordinal: int, group: GroupRow) -> bool:
     """Whether a storage topic may have had records when the group was declared.
 
-    By their ids, which rise in the order in which they were made: a clock that was set back would
-    accuse a group of what it never had.
+    It compares ids, which rise in order of creation, because a clock that was set back would give
+    false problems.
     """
     part = topic.part(ordinal)
     if part is None or ordinal > topic.produce_ordinal:

@@ -1,7 +1,7 @@
-"""One look at all that is watched, for all watchers at once.
+"""Collects all watched items once, for all watchers together.
 
 Groups and lags are those of `Overviews`, which lists and samples share. Members and grants are read
-again of groups only whose leader took an input, or that changed leaders. Invariant: an item is the
+again only for groups whose leader had an input, or that changed leaders. Invariant: an item is the
 same value until something of it changed. Averages, which fade by themselves, are renewed no oftener
 than they are sampled. Nothing here starts a leader or knows of watchers.
 """
@@ -74,7 +74,7 @@ class WatchedLag:
 
 
 class _Mark(NamedTuple):
-    """What of a group was read last: another one where something may be different."""
+    """A mark of the last read of a group; it differs if something may have changed."""
 
     glance: object
     leader_changes: int
@@ -112,7 +112,7 @@ class Looks:
         catalogue.watch(self._topic_changed)
 
     def forget(self) -> None:
-        """The next look tells all anew."""
+        """Make the next look return everything again."""
         self._told.clear()
         self._averaged_ms = self._sessions_ms = None
         self._lent.clear()
@@ -257,7 +257,7 @@ class Looks:
     def _grants(
         self, group: GroupRow, view: LeaderView, known: dict[Key, Value]
     ) -> dict[Key, Value]:
-        # Of a group that nobody leads it is not known since when.
+        # Without a leader the start of the state is unknown.
         now_ms = self._clock.wall_ms() if self._registry.glance(group.group_id) else None
         found: dict[Key, Value] = {}
         for stream in view.streams:

@@ -1,9 +1,10 @@
-"""Those who watch, and the one look that serves all of them.
+"""The watchers, and the one look that serves all of them.
 
-While somebody watches, a look is taken now and then of all that is watched by anybody; the board
-(`dssd.machines.watch_board`) says what changed. A watcher takes from the board when it has room: it
-has no queue here, only the revision that it was told last. Events come from the store by number,
-each once. Invariant: without a watcher nothing is looked at, and after a while nothing is kept.
+While there is a watcher, a look collects from time to time everything that any watcher wants; the
+board (`dssd.machines.watch_board`) determines the changes. A watcher takes changes from the board
+when it has room: it has no queue here, only the revision of its last reply. Events come from the
+store by number, each once. Invariant: without a watcher nothing is looked at, and after a while
+nothing is kept.
 """
 
 import asyncio
@@ -44,8 +45,8 @@ WATCH_REST_S_MAX = 2.0
 """The longest such rest: of thousands of groups under load, or while others keep the loop busy."""
 
 WATCH_KEPT_S = 60.0
-"""What was watched is kept for so long after the last watcher went, so that one that lost its
-connection goes on where it was."""
+"""How long the board is kept after the last watcher left, so that a watcher that lost its
+connection can continue."""
 
 WATCHES_MAX = 200
 """Calls that watch: some people, and what watches for them."""
@@ -185,7 +186,7 @@ class Watches:
                 raise WatchTooOld
             found = changes_after(self._board, after, top, WATCH_REPLY_ITEMS_MAX)
             changed = [each for each in found.changed if watcher.wanted.takes(each[0])]
-            # Who is told all is told of nothing that went before.
+            # A watcher that gets everything needs no removals.
             removed = [] if is_first else list(filter(watcher.wanted.takes, found.removed))
             after = found.last
             if after >= top:
@@ -232,7 +233,7 @@ class Watches:
         if token is None:
             return self._events.last_number
         if token.instance != self._instance and token.event_number > self._events.last_number:
-            return 0  # the daemon came back with another store: all in it is new
+            return 0  # the daemon has another store now: all its events are new
         return token.event_number
 
     @contextmanager
@@ -248,7 +249,7 @@ class Watches:
             del self._watchers[watcher]
 
     async def _seen_once(self) -> None:
-        """Wait for a look that knew what all want who are here now."""
+        """Wait for a look that covers the wishes of all present watchers."""
         wanted = self._begun + 1
         self._waiting += 1
         try:
@@ -287,7 +288,7 @@ class Watches:
             self._wake()
 
     async def _rest(self, rest_s: float) -> None:
-        """Let others work; somebody who comes is served soon."""
+        """Rest between looks; a new watcher ends the rest."""
         await asyncio.sleep(WATCH_EVERY_S)
         longer_s = min(rest_s, WATCH_REST_S_MAX) - WATCH_EVERY_S
         if longer_s > 0 and self._watchers:

@@ -1,9 +1,9 @@
-"""`Groups.Why`: where a record stands for a group, and why it does not come.
+"""`Groups.Why`: the state of a record in a group, and why it is not delivered.
 
-Of one offset: what the group's progress says, then what the holder's delivery window says, then why
-nobody has it. Of a key: the records of it that the group is not done with, the oldest first, each
-answered like an offset. Invariant: it starts no leader and changes nothing; a look for a key is
-bounded, and the answer says where it ended.
+For an offset it checks the group's progress, then the holder's delivery window, then why there is
+no holder. For a key it finds the unfinished records of the key, oldest first, and answers each like
+an offset. Invariant: it starts no leader and changes nothing; a search for a key is bounded, and
+the answer says where it ended.
 """
 
 import shlex
@@ -35,8 +35,8 @@ from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
 
 LOOK_BACK_RECORDS_MAX = 65_536
-"""How far below the floor the newest done record of a key is looked for, where none is open: older
-ones interest nobody who waits for one."""
+"""How far below the floor to search for the newest finished record of a key without unfinished
+ones: a caller who waits for a record has no interest in older ones."""
 
 KEY_RECORDS_MAX = 10
 """Open records of a key in one answer, the oldest: they come one after the other."""
@@ -101,7 +101,7 @@ class WhyQuestions:
         return WhyAnswer((await self._answer(group, name, view, offset),))
 
     async def at_floor(self, group: GroupRow, name: StreamName, view: StreamView) -> Reason:
-        """Why the first record that is not done does not come; what is out needs no read."""
+        """Why the first unfinished record is not delivered; a record in flight needs no read."""
         floor = view.progress.floor
         if view.client_id:
             held = self._sessions.held(view.client_id, group.group_id, view.stream, floor)
@@ -228,7 +228,7 @@ class WhyQuestions:
     async def _key_held(
         self, group: GroupRow, name: StreamName, view: StreamView, key: bytes | None
     ) -> KeyHeld | None:
-        """What of a key waits in the queues, where that holds up others of it."""
+        """The entries of a key in the queues, if they block others of the key."""
         if key is None or not group.ordered:
             return None
         found = await self._queues.in_lane(view, name, Budget(), lambda each: each.key == key, key)
@@ -338,13 +338,13 @@ class WhyQuestions:
         look.looked.append(StreamLooked(name, min(first, bounds.end), at, bounds.end))
 
     async def _look_in_queues(self, look: "_KeyLook", name: StreamName, view: StreamView) -> None:
-        """What of the key failed, and waits or is dead."""
+        """The entries of the key in retry queues and among dead letters."""
         found = await self._queues.in_lane(view, name, look.budget, look.is_of_key, look.key)
         look.take_queued(name, view, found)
         look.missed_queues = look.missed_queues or (bool(view.queues) and look.budget.spent)
 
     async def _look_back(self, look: "_KeyLook", name: StreamName, view: StreamView) -> None:
-        """Below the floor, but not to the beginning of all."""
+        """Search below the floor, within the bound."""
         bounds = self._log.bounds(view.stream)
         floor = min(max(view.progress.floor, bounds.start), bounds.end)
         first = max(bounds.start, floor - LOOK_BACK_RECORDS_MAX)
@@ -356,7 +356,7 @@ class WhyQuestions:
 
 
 class _KeyLook:
-    """What a look for a key has found."""
+    """The results of a search for a key."""
 
     def __init__(self, key: bytes, budget: Budget) -> None:
         self.key = key

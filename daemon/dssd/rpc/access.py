@@ -1,4 +1,4 @@
-"""The servicer of `Access`: decodes, asks, encodes. Nothing that it answers lets anybody in."""
+"""The servicer of `Access`: decodes, asks, encodes. No answer holds a credential."""
 
 from itertools import islice
 from typing import Any
@@ -63,7 +63,7 @@ class AccessServicer(access_pb2_grpc.AccessServicer):
     async def Confirm(
         self, request: access_pb2.ConfirmPrincipalsRequest, context: Context
     ) -> access_pb2.ConfirmPrincipalsReply:
-        """Let those in again whom a restore suspended."""
+        """Admit principals again that a restore suspended."""
         rows = await self._access.confirm(frozenset(request.names))
         if not rows:
             note_unchanged()

@@ -1,10 +1,10 @@
-"""Whether those for whom schedules and bulk jobs act may still do what these do.
+"""Checks that the owners of schedules and bulk jobs still have the permissions that these need.
 
-Who makes a schedule or a job asks for what it will do, perhaps for years, while they are not there.
-So it acts for them, and with what they may do *then*: each run of a schedule and each step of a
-driver is looked at by the same demands as the change that made it. Invariant: nothing acts for
-somebody who was removed, has expired, is suspended, or has lost what it needs. What was made before
-it was kept for whom acts as it did. This module does not know when anything runs.
+A schedule or a job may run for years after its owner created it. So it acts with the permissions
+that its owner has at the time of each run: each run of a schedule and each step of a driver is
+checked against the same demands as the change that created it. Invariant: nothing acts for an owner
+who was removed, has expired, is suspended, or lost a needed permission. Schedules and jobs from
+before owners were stored act without a check. This module does not know when anything runs.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from dssd.store.schedule_rows import ScheduleRow
 
 
 class Acting:
-    """Looks who may what at this moment."""
+    """Checks the present permissions of owners."""
 
     def __init__(self, access: Access, known: Known) -> None:
         self._access = access

@@ -1,11 +1,12 @@
-"""The bound over all messages that are on their way to the daemon.
+"""Bounds the memory of all incoming messages together.
 
-gRPC holds a message until all of it has come, up to its largest size for each call, and says to
-nobody how much that is. The heap says it: what is in use above what the daemon knows of. Above the
-bound as many calls are ended as can hold the excess, each one a message of the largest size.
+gRPC buffers a message until all of it has arrived, up to the largest size for each call, and does
+not say how much it buffers. The heap shows it: the memory in use beyond what the daemon accounts
+for. Above the bound the daemon ends as many calls as could hold the excess, counting each as a
+message of the largest size.
 
 Invariant: a call is ended only while the heap is over the bound, and only while it waits for a
-message. Where the C library does not say what is in use, there is no bound but that of the calls.
+message. If the C library does not report heap use, only the number of calls bounds it.
 """
 
 import asyncio
@@ -27,24 +28,24 @@ from dssd.rpc.limits import ARRIVAL_BYTES_MAX
 HEAP_BOUNDED_BYTES = (
     TAIL_CACHE_BYTES_MAX + WRITER_QUEUE_BYTES_MAX + APPEND_BYTES_IN_FLIGHT_MAX + (64 << 20)
 )
-"""What other bounds let the heap hold, caches and queues of log and store."""
+"""Heap that other bounds allow: caches and queues of log and store."""
 
 
 ARRIVAL_LOOK_S = 1.0
-"""How often it is looked at the heap: in a second one peer can bring a gigabyte at most."""
+"""How often the heap is examined: one peer can send a gigabyte in a second at most."""
 
 ARRIVAL_REST_S = 3.0
-"""And how long after calls were ended: until then a busy daemon has not seen the last of them."""
+"""The pause after ending calls: a busy daemon needs this long to finish them."""
 
 ARRIVAL_COLLECT_SHARE = 0.02
-"""Of the loop's time, for looking for dead cycles while the heap is over its bound: to look once
-took 0.3 s with a gigabyte in it."""
+"""Share of the event loop's time for garbage collection while the heap is over its bound: one
+collection took 0.3 s at a gigabyte."""
 
 CONNECTION_HEAP_BYTES = 64 << 10
-"""What a connection may have in the heap (measured: 20 KiB for an idle one)."""
+"""Heap allowed for a connection (measured: 20 KiB for an idle one)."""
 
 CALL_HEAP_BYTES = 128 << 10
-"""What a call and its session may have in the heap beside messages."""
+"""Heap allowed for a call and its session, without messages."""
 
 
 class ArrivalWatch:
@@ -61,23 +62,24 @@ class ArrivalWatch:
         self._connections = connections
         self._note = note
         self._known_bytes = known_bytes
-        """What lies in the heap on purpose, beside what has a fixed bound."""
+        """Heap that the daemon accounts for, beyond parts with a fixed bound."""
         begun = heap.figures()
         self._begun_bytes = 0 if begun is None else begun.in_use_bytes
         self._page_bytes = resource.getpagesize()
         self._has_ended = False
-        """Whether calls were ended since dead cycles were looked for."""
+        """Whether calls were ended since the last garbage collection."""
         self._collect_again_s = 0.0
 
     async def run(self) -> NoReturn:
         """Look until cancelled."""
         while True:
             has_ended = await self.look()
-            # What was ended gives back its memory a little later.
+            # Ended calls release their memory a little later.
             await asyncio.sleep(ARRIVAL_REST_S if has_ended else ARRIVAL_LOOK_S)
 
     async def look(self) -> bool:
-        """End waits of a peer until the heap is within its bound, if they suffice; whether any."""
+        """End calls of the greediest peer until the heap fits its bound, if possible; returns
+        whether any ended."""
         if heap.resident_bytes(self._page_bytes) <= self.allowed_bytes():
             return False
         if await self._excess_bytes() <= 0:
@@ -92,9 +94,9 @@ class ArrivalWatch:
         return has_ended
 
     def _collect(self) -> None:
-        """Free what dead cycles hold: calls that were ended may lie there, with their messages.
+        """Collect garbage: reference cycles may hold ended calls with their messages.
 
-        It holds the loop, so it takes no more than a share of the loop's time.
+        A collection blocks the event loop, so it gets only a share of the loop's time.
         """
         began_s = perf_counter()
         if began_s >= self._collect_again_s:
@@ -108,7 +110,7 @@ class ArrivalWatch:
         return 0 if found is None else found.in_use_bytes - self.allowed_bytes()
 
     def allowed_bytes(self) -> int:
-        """What the heap may have in use."""
+        """The heap use that is allowed now."""
         calls = sum(sum(each.held.values()) for each in self._calls)
         fixed = self._begun_bytes + HEAP_BOUNDED_BYTES + ARRIVAL_BYTES_MAX
         connections = sum(sum(each.held.values()) for each in self._connections)

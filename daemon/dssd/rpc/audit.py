@@ -1,9 +1,9 @@
-"""The audit: every call of an operator that changes something, or was refused, becomes an event.
+"""The audit: every operator's call that changes something or is refused becomes an event.
 
 It stands in the guard, so no servicer can forget it. Refusals of one principal are bounded: after
-so many, one event in a while counts the others. Invariant: a refusal has an event of its own, which
-is durable before it is answered, or is counted in the next of its principal. A change that was made
-is never left out: each commit of its call writes a draft of its event, so neither is durable alone.
+so many, one event in a while counts the others. Invariant: a refusal has its own event, durable
+before the answer, or counts in the next such event of its principal. No change is missing: each
+commit of a call also writes a draft of the call's event, so neither is durable alone.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ from dssd.store.along import Along, along
 from dssd.store.rows import EventRow
 
 REFUSALS_KEPT_AT_ONCE = 20
-"""Refused calls of one principal that are kept one by one, when it was quiet before."""
+"""Refused calls of one principal that get events of their own, after a quiet time."""
 
 REFUSAL_KEPT_EVERY_MS = 360_000
 """After those: one event in so long, which counts the others. 240 a day, so that a caller that is
 refused without end needs six weeks to fill what is kept, and old events go after a month."""
 
 REFUSED_PRINCIPALS_MAX = 256
-"""Principals whose refusals are counted, the latest: each some hundred bytes."""
+"""Principals whose refusals are counted, the most recent ones: some hundred bytes each."""
 
 
 Call = Callable[[Any, Context], Awaitable[object]]
@@ -46,10 +46,10 @@ UNKNOWN = "unknown"
 
 @dataclass(slots=True)
 class _Refused:
-    """What is known of the refusals of a principal."""
+    """The recent refusals of a principal."""
 
     full_at_ms: float
-    """When as many as at first may be kept again."""
+    """When the full number may be kept again."""
     more: int = 0
     """Refusals since the last that was kept."""
     last: Event | None = None
@@ -147,7 +147,7 @@ class Audit:
     ) -> None:
         error = condition_in(raised) or shortage_in(raised)
         if error is None or isinstance(error, DiskFailed):
-            if draft is not None:  # it was done at least in part, by a daemon that may go on
+            if draft is not None:  # the call took effect at least in part, and the daemon may go on
                 self._teller.note(called.done(Origin(called.context.peer()), UNKNOWN), draft)
             return
         principal = principal_of(called.context).name
@@ -207,5 +207,5 @@ def _asked(method: str, decode: Callable[[bytes], Any], request: bytes) -> CallA
     describe = audited_calls.DESCRIBED[method]
     try:
         return describe(decode(request))
-    except DssError:  # it cannot be read, and is refused for that
+    except DssError:  # it is unreadable, and refused for that
         return CallAsked("call", method)

@@ -1,8 +1,8 @@
-"""What each call that changes something is about, for the audit.
+"""Describes each call that changes something, for the audit.
 
-Invariant: a line for each method of operators and of administrators, and one for plans: who is to
-change something plans it first, so what is refused to an operator is refused there. Nothing here
-is checked: a request that is refused is described as it was asked.
+Invariant: one line for each method of operators and administrators, and one for plans: operators
+plan a change first, so refusals happen there. Nothing here checks a request: a refused one is
+described as it came.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,8 +25,8 @@ PLAN = "/dss_api.v1.Operations/Plan"
 PRINCIPALS = "/dss_api.v1.Access/List"
 CONFIRM_BACKUP = "/dss_api.v1.Backups/Confirm"
 ONLY_REFUSALS = frozenset({APPLY, PLAN, PRINCIPALS, CONFIRM_BACKUP})
-"""What is applied is told as `operation.applied`, with its plan, and a backup as `backup.done`; the
-others change nothing."""
+"""Methods without an event here: operations have `operation.applied`, backups `backup.done`, and
+the others change nothing."""
 
 DESCRIBED: Mapping[str, Callable[[Any], CallAsked]] = {
     "/dss_api.v1.Topics/Create": lambda request: CallAsked("create the topic", request.name),
@@ -59,7 +59,7 @@ _unchanged: ContextVar[bool] = ContextVar("unchanged", default=False)
 
 
 def note_unchanged() -> None:
-    """Of a servicer: the call that is under way found all as it was asked to be."""
+    """Called by a servicer: the present call found everything as requested and changed nothing."""
     _unchanged.set(True)
 
 

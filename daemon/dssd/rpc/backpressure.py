@@ -1,8 +1,9 @@
 """Backpressure: how many bytes all calls together may have in flight to the log.
 
 The log refuses a frame when its queue is full, and a refused frame leaves a gap in the sequence of
-its producer. So calls wait here, and a slow disk slows producers down. Who holds least goes first,
-so that nobody waits behind all that another one has; of one owner, who came first.
+its producer. So calls wait here, and a slow disk slows producers down. The owner that holds least
+goes first, so that no owner waits behind all of another one's calls; within an owner the order is
+first come, first served.
 
 Invariant: no more than the maximum is taken, except by a single call that needs more than that.
 """
@@ -23,10 +24,10 @@ class AppendBudget:
         self._held: Counter[Hashable] = Counter()
         """By owner: what is taken."""
         self._waiting: dict[Hashable, deque[_Waiting]] = {}
-        """By owner, the first ones first; of those that wait only."""
+        """Waiting calls by owner, in order of arrival."""
 
     def of(self, owner: Hashable) -> "AppendShare":
-        """What calls of one owner take of it."""
+        """The view of the budget for calls of one owner."""
         return AppendShare(self, owner)
 
     async def take(self, owner: Hashable, size_bytes: int) -> None:
@@ -72,7 +73,7 @@ class AppendBudget:
             own.popleft()
             if not own:
                 del self._waiting[owner]
-            if not turn.cancelled():  # its caller has not come to it yet
+            if not turn.cancelled():  # its caller has not resumed yet
                 self._hold(owner, size_bytes)
                 turn.set_result(None)
 

@@ -1,7 +1,7 @@
 """The servicer of `Backups`: a snapshot as a list of files and their bytes.
 
-Invariant: what is sent is of one snapshot, which is there until the call ends. Bytes are read in a
-thread, a piece ahead of the one that is sent, so the loop copies them once.
+Invariant: all bytes sent are of one snapshot, which exists until the call ends. A thread reads one
+piece ahead of the piece being sent, and the event loop copies each piece once.
 """
 
 import asyncio
@@ -69,12 +69,12 @@ class BackupsServicer(backups_pb2_grpc.BackupsServicer):
 
 
 def _is_beside(context: Context) -> bool:
-    """Whether the caller is a process of this machine that may see the daemon's files."""
+    """Whether the caller is a process of this machine that can read the daemon's files."""
     return not login_of(context).key and context.peer().startswith("unix:")
 
 
 def _held(request: backups_pb2.CreateBackupRequest, snapshot: Snapshot) -> Collection[str]:
-    """The files of the same data that the caller has as they are."""
+    """The files that the caller has unchanged, of the same incarnation."""
     if request.incarnation != snapshot.incarnation:
         return ()
     stems = {
@@ -144,7 +144,7 @@ async def _pieces(file: SnapshotFile) -> AsyncGenerator[bytes, None]:
             yield content
     finally:
         if ahead is not None:
-            # A thread may be at work on the descriptor, which must not become another file's.
+            # A thread may still use the descriptor, so it must not be closed and reused.
             await asyncio.wait({ahead})
         os.close(descriptor)
 

@@ -1,13 +1,13 @@
-"""The calls that are open: whose they are, and the messages that they wait for.
+"""The open calls: their peers, and the messages that they wait for.
 
-gRPC gives a message to the daemon when all of it has come. Until then it lies in gRPC's memory, and
-whoever sends half of it holds that memory. So each wait for a message is known here. The first
-message of a call has a deadline; a later one may take its time, for a client may be silent, until
-memory is short: then waits are ended, those of the peer with the most first, and of these the
-quietest first.
+gRPC delivers a message when all of it has arrived. Until then it occupies gRPC's memory, so a
+client that sends half a message holds that memory. So this module tracks each wait for a message.
+The first message of a call has a deadline; later ones have none, because a client may be silent.
+When memory is short, waits are ended: those of the peer with the most calls first, and of these the
+longest first.
 
-Invariant: no peer has more calls open than are left free, but a few. A wait that is ended raises a
-condition in the call; nothing that arrived is lost by it.
+Invariant: no peer has more open calls than are left free, except a minimum for each. Ending a wait
+raises a condition in the call, and loses no message that has arrived.
 """
 
 import asyncio
@@ -31,25 +31,25 @@ from dssd.rpc.origin import Context, said_pid
 from dssd.rpc.unix_peers import Process
 
 PEER_CALLS_MIN = 8
-"""Calls that every peer may have open, however few are left."""
+"""Open calls that every peer may have, however few are left."""
 
 FIRST_MESSAGE_S = 10.0
-"""From the beginning of a call until its first message has come: seconds on a bad network."""
+"""Deadline for the first message of a call: a bad network takes seconds."""
 
 ARRIVAL_QUIET_S = 3.0
-"""A wait for a message is ended only after so long: a client of ours says something twice as often
-on a session that nothing comes over."""
+"""Only waits longer than this are ended: our client sends something twice as often on an idle
+session."""
 
 
 UNNAMED = "unix socket"
-"""The peer of a call whose process nobody knows, or not yet."""
+"""The peer of a call whose process is unknown, perhaps only for now."""
 
 LOST = (asyncio.InvalidStateError, grpc.aio.InternalError, grpc.aio.UsageError)
 """What gRPC raises where the connection is lost."""
 
 
 class OpenCall:
-    """A call, and its messages in order as an iterator; it ends where no more will come."""
+    """A call, and an iterator over its messages, in order."""
 
     def __init__(self, context: Context, peer: Peer, login: Login) -> None:
         self.peer = peer
@@ -107,7 +107,7 @@ class OpenCall:
 
     @property
     def is_ended(self) -> bool:
-        """Whether it was told to wait no longer, and has not come to it yet."""
+        """Whether its wait was ended and the call has not resumed yet."""
         return self._ended is not None
 
     @property
@@ -116,13 +116,13 @@ class OpenCall:
         return self._limit_s is None
 
     def _why_ended(self) -> DssError:
-        # Not kept: an error that was raised holds this call by its traceback.
+        # Not stored: a raised error would keep this call alive through its traceback.
         reason, self._ended = self._ended, None
         return reason or TimedOut(what="The first message of the call", seconds=FIRST_MESSAGE_S)
 
     @asynccontextmanager
     async def while_allowed(self) -> AsyncIterator[None]:
-        """What is done in the call: it is cut short where its login ends.
+        """Run the work of the call; it is cancelled when the login ends.
 
         Raises:
             LoginEnded: it was.
@@ -142,7 +142,7 @@ class OpenCall:
             self._allowed = None
 
     def disallow(self) -> None:
-        """The login has ended: cut short what is done in the call."""
+        """The login has ended: cancel the work of the call."""
         if self._allowed is not None and not self._allowed.expired():
             self._allowed.reschedule(asyncio.get_running_loop().time())
 
@@ -181,7 +181,7 @@ class Calls:
 
     @contextmanager
     def open(self, context: Context, login: Login) -> Iterator[OpenCall]:
-        """Count the call while it runs; by its principal where that has a name of its own.
+        """Count the call while it runs, under its principal if that has a name of its own.
 
         Raises:
             Overloaded: its peer has as many as are left free.
@@ -203,22 +203,22 @@ class Calls:
                 del self._held[peer]
 
     def named(self) -> Mapping[str, str]:
-        """Whose calls are open, by address and port, of those who have a name."""
+        """The named principals with open calls, by address and port."""
         named = (call for call in self._open if call.login.key)
         return {call.place: call.login.principal.name for call in named}
 
     def peer_of(self, context: Context) -> Peer:
-        """Whose call it is, as far as the kernel says so."""
+        """The peer of a call, as far as the kernel names it."""
         if not context.peer().startswith("unix:"):
             return _address_of(context)[0]
         pid = said_pid(context)
         return (None if pid is None else self._process(pid)) or UNNAMED
 
     def end_waits(self, count: int) -> Mapping[Peer, int]:
-        """End so many waits for messages that are long enough, of one peer: the greediest of them.
+        """End so many long waits for messages, all of the greediest peer.
 
-        Who has no more calls than every peer may is left alone as long as the others' calls can
-        hold so many messages. Returns whose they were, and how many.
+        A peer within the minimum of calls is spared while the calls of others could hold so many
+        messages. Returns the peer, and the number of ended waits.
         """
         latest = asyncio.get_running_loop().time() - ARRIVAL_QUIET_S
         spares_few = count <= self._greedy_holding
@@ -242,8 +242,8 @@ class Calls:
 
     @property
     def _greedy_holding(self) -> int:
-        """How many calls of greedy peers may hold a part of a message: those that wait for one,
-        or were ended and have not come to it yet."""
+        """How many calls of peers above the minimum may hold part of a message: those that wait for
+        one, or whose wait was ended and that have not resumed yet."""
         return sum(
             self._is_greedy(call.peer) and (call.quiet_since is not None or call.is_ended)
             for call in self._open

@@ -1,8 +1,8 @@
 """The daemon's certificate, and the authorities of its clients, as they lie in files.
 
-A file that changes is read again. What was read is tried with `ssl` first: gRPC would keep what it
-has without a word where it cannot take something. Invariant: once there was something that can be
-served, that is served until something else can be.
+Changed files are read again, and tried with `ssl` first: gRPC silently keeps the old certificate if
+it cannot load the new one. Invariant: the last usable certificate is served until another usable
+one is there.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from dssd.events.model import Event, Note, unheard
 from dssd.rpc.certificate_times import NoCertificateError, not_after_ms
 
 CERTIFICATES_LOOK_S = 1.0
-"""How often it is looked whether the files changed: three calls of the system."""
+"""How often the files are checked for changes: three system calls."""
 
 CERTIFICATE_FILE_BYTES_MAX = 1 << 20
 """The authorities of a whole system take 300 KiB."""
@@ -61,7 +61,7 @@ class Certificates:
         except (OSError, ValueError) as error:
             raise IllegalConfig(source=files.cert, reason=_reason(error)) from error
         self.problem = ""
-        """Why what lies in the files now is not served; empty where it is."""
+        """Why the present files are not served; empty: they are."""
 
     def tell(self, note: Note) -> None:
         """Tell of what happens from now on."""
@@ -78,7 +78,7 @@ class Certificates:
         return self._read.not_after_ms
 
     def credentials(self, *, with_clients: bool) -> grpc.ServerCredentials:
-        """For one server: each connection is begun with what is served then."""
+        """For one server: each new connection uses the certificate of that moment."""
         return grpc.dynamic_ssl_server_credentials(
             self._read.configuration(with_clients=with_clients),
             self._fetcher(with_clients=with_clients),  # type: ignore[arg-type] # None is allowed
@@ -190,7 +190,7 @@ def _read(files: TlsFiles) -> _Read:
     key, cert = _bytes_of(files.key), _bytes_of(files.cert)
     client_ca = None if files.client_ca is None else _bytes_of(files.client_ca)
     tried = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    # A key with a password would be asked for at the terminal.
+    # For a key with a password `ssl` would prompt at the terminal.
     tried.load_cert_chain(files.cert, files.key, password="")
     if client_ca is not None:
         tried.load_verify_locations(cadata=client_ca.decode("ascii"))

@@ -1,10 +1,10 @@
-"""Who is connected, and the cutting of what one peer has too many of.
+"""Counts the connections of each peer, and cuts those of a peer with too many.
 
-gRPC accepts by itself and tells nobody whose a connection is, so the sockets are looked at: the
-kernel names the process at the other end of a unix socket, and the address on TCP. Where a call on
-it said by a token or a certificate whose it is, it counts for that principal from then on: behind a
-proxy all share one address. A peer that has more connections than are left free loses its
-newest; what it began first goes on.
+gRPC accepts connections itself and does not say who they belong to. So this module examines the
+sockets: the kernel names the process behind a unix socket, and the address on TCP. Once a call on a
+connection logs in by a token or a certificate, the connection counts for that principal, because
+all clients behind a proxy share one address. A peer with more connections than are left free loses
+its newest ones and keeps the oldest.
 
 Invariant: only a connection to the addresses of one server is counted or cut. Between two looks a
 peer may hold more; gRPC's own bound holds at all times. This module must not know what the
@@ -27,16 +27,16 @@ from dssd.rpc.sockets import borrowed, descriptors, pinned, socket_inode
 from dssd.rpc.unix_peers import Process, credentials_of, process_of
 
 PEER_CONNECTIONS_MIN = 8
-"""Connections that no peer loses, however few are left: a client has one, a program a few."""
+"""Connections that every peer keeps, however few are left: a client has one, a program a few."""
 
 CONNECTIONS_LOOK_S = 0.5
 CONNECTIONS_LOOK_AGAIN_S = 0.25
-"""How often it is looked who is connected, and how soon again where a peer lost connections: it
-fills what became free in about half a second. A look at 4,096 costs 20 ms in steps."""
+"""How often connections are counted, and how soon again after some were cut: a peer fills the freed
+room in about half a second. Counting 4,096 takes 20 ms, in steps."""
 
 CONNECTIONS_LOOK_SHARE = 0.1
-"""Of the loop's time. To look at 4,096 new connections takes some 100 ms, and who is cut may come
-back with as many each time."""
+"""Share of the event loop's time. Examining 4,096 new connections takes some 100 ms, and a cut peer
+may return with as many each time."""
 
 
 Peer = Process | str
@@ -50,7 +50,7 @@ class Connections:
         self, note: Note, connections_max: int, named: Callable[[], Mapping[str, str]] = dict
     ) -> None:
         self._named = named
-        """By address and port: whose calls are open there, of those who have a name."""
+        """By address and port: the named principal with open calls there."""
         self._addresses: dict[str, int] = {}
         """Of the connections over TCP: which socket it is."""
         self._paths: frozenset[str] = frozenset()
@@ -93,7 +93,7 @@ class Connections:
             await asyncio.sleep(max(rest_s, turn.held_s() / CONNECTIONS_LOOK_SHARE))
 
     async def look(self) -> bool:
-        """Look at every socket once; returns whether a peer had too many, and lost some."""
+        """Examine every socket once; returns whether a peer had too many and lost some."""
         return await self._look(LoopTurn())
 
     async def _look(self, turn: LoopTurn) -> bool:

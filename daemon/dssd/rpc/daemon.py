@@ -1,4 +1,4 @@
-"""The servicer of `Daemon`: what this process is, how it stands, and what is wrong."""
+"""The servicer of `Daemon`: identity, status and findings of this process."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -31,7 +31,7 @@ class DaemonServicer(daemon_pb2_grpc.DaemonServicer):
     async def Findings(
         self, request: daemon_pb2.FindingsRequest, context: Context
     ) -> daemon_pb2.FindingsReply:
-        """What was looked at, and what was found; of a topic or a session where one is named."""
+        """The findings; only those of a topic or a session if the request names one."""
         found = await self._findings.ask(request.topic, request.client_id)
         findings = [encoded(each, groups_pb2.Verdict) for each in found]
         return daemon_pb2.FindingsReply(findings=findings)

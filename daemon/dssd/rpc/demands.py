@@ -1,8 +1,8 @@
-"""What each call asks for: roles, topics and groups, from the message of the call.
+"""The demands of each call: roles, topics and groups, taken from its message.
 
-Invariant: every method that is served stands in exactly one of these tables. One that stands in
-none asks for everything, so that what nobody thought of is denied to whoever is limited. What a
-call names that is not there is asked for by its name: who may not see it learns nothing.
+Invariant: every method that is served stands in exactly one of these tables. A method in none of
+them demands everything, so a forgotten one is denied to limited callers. A name that does not exist
+gives a demand for that name, so a caller without permission does not learn whether it exists.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -80,15 +80,15 @@ class Known:
         self.dead_letters_of_job = jobs.dead_letters_of
 
     def patterns(self, topic: str) -> tuple[TopicFilter, ...]:
-        """The subjects of a topic; where it is not there, those that it would have.
+        """The subjects of a topic; if it does not exist, those that it would have.
 
-        One of the daemon's own has none, and is asked for by its name, which no wildcard covers.
+        An internal topic has none: the demand is its name, which no wildcard covers.
         """
         found = self._topics.find(topic)
         return (found.patterns if found is not None else ()) or _own(topic)
 
     def filter_of(self, group: str) -> tuple[TopicFilter, ...]:
-        """What a group reads; nothing where it is not there."""
+        """The filter of a group; nothing if it does not exist."""
         try:
             return (TopicFilter.parse(self._groups.find(group).filter),)
         except DssError:
@@ -105,7 +105,7 @@ class Known:
         }
 
     def arguments_of(self, schedule: str) -> Mapping[str, str]:
-        """What its task is given; nothing where it is not there."""
+        """The arguments of its task; nothing if it does not exist."""
         found = self._schedules.find(schedule)
         return {} if found is None else arguments_of(found)
 
@@ -130,14 +130,14 @@ FREE: frozenset[str] = frozenset(
         "/grpc.health.v1.Health/List",
     }
 )
-"""For whoever has a role. What others own is left out of the answers (`dssd.rpc.permits`)."""
+"""Methods for any caller with a role. Answers leave out what others own (`dssd.rpc.permits`)."""
 
 BESIDE: frozenset[str] = frozenset(
     {
         "/dss_api.v1.Log/Runs",
     }
 )
-"""For processes beside the daemon, which see the same files."""
+"""Methods for local processes, which see the same files."""
 
 ALL_OF_THEM: Mapping[str, Role] = {
     "/dss_api.v1.Daemon/Findings": Role.READ,
@@ -161,7 +161,7 @@ ALL_OF_THEM: Mapping[str, Role] = {
     "/dss_api.v1.Backups/Create": Role.ADMIN,
     "/dss_api.v1.Backups/Confirm": Role.ADMIN,
 }
-"""What concerns all topics and groups together."""
+"""Methods that concern all topics and groups together."""
 
 
 def _own(topic: str) -> tuple[TopicFilter, ...]:
@@ -221,7 +221,7 @@ def _reads_queues(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN4
 
 
 def _produces(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
-    """Subjects are looked at frame by frame (`dssd.rpc.permits.SubjectRule`)."""
+    """Subjects are checked frame by frame (`dssd.rpc.permits.SubjectRule`)."""
     if request.topic:  # where it begins, and where it changes
         yield Demand(Role.PRODUCE, known.patterns(request.topic), in_part=True)
 
@@ -253,7 +253,7 @@ def _reads_records(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN
 
 
 def _attaches(message: Any, _: Known) -> Iterable[Demand]:  # noqa: ANN401
-    """A client says on each connection what it subscribes to."""
+    """Sessions: each subscription, on each connection, is a demand."""
     if message.WhichOneof("item") == "subscribe":
         parsed = SubscriptionFilter.parse(message.subscribe.filter)
         yield Demand(Role.CONSUME, (parsed.filter,), parsed.group)
@@ -285,7 +285,8 @@ def demands_of_change(asked: operations_pb2.Change, known: Known) -> Iterable[De
 
 
 def _demands_of_cut_groups(growth: operations_pb2.GrowTopic, known: Known) -> Iterable[Demand]:
-    """Whoever gives groups other shards operates them: those that are named, or all that may be."""
+    """New shard counts demand to operate the groups: the named ones, or all that may be
+    affected."""
     names = {group_name(each.group) for each in growth.shard_counts}
     if growth.with_shards and not names:
         names = known.sharded_readers(growth.topic)
@@ -294,7 +295,7 @@ def _demands_of_cut_groups(growth: operations_pb2.GrowTopic, known: Known) -> It
 
 
 _RUNS_TASKS = ("create_schedule", "edit_schedule", "resume_schedule", "run_task")
-"""Who asks for these answers for the runs that follow."""
+"""The caller of these is responsible for the runs that follow."""
 
 
 def demands_of_task(arguments: Mapping[str, str], known: Known) -> Iterable[Demand]:
@@ -310,7 +311,7 @@ def _demands_of_job(job: operations_pb2.CreateJob, known: Known) -> Iterable[Dem
 
 
 def demands_of_data(source: str, target: str, dead_letters: str, known: Known) -> Iterable[Demand]:
-    """A job reads its source, or what lies dead of it in a group, and writes its target."""
+    """A job reads its source, or a group's dead letters of it, and writes its target."""
     if dead_letters:
         yield _reads_entries(dead_letters, known)
     elif source:
@@ -375,7 +376,7 @@ OWN_OPERATIONS: Mapping[str, Role] = {
     "/dss_api.v1.Operations/Watch": Role.READ,
     "/dss_api.v1.Operations/Cancel": Role.OPERATE,
 }
-"""Of an operation of one's own; of another's, what concerns all topics and groups."""
+"""For the caller's own operations; another's demand all topics and groups."""
 
 
 def demands_of(method: str, request: Any, principal: str, known: Known) -> Iterable[Demand]:  # noqa: ANN401

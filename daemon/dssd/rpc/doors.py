@@ -1,13 +1,13 @@
-"""The two doors of a daemon: one for everybody, and one with a reserve for operators.
+"""The two doors of a daemon: the servers for clients, and one reserved for operators.
 
-Clients have a server for each policy that a listener has, and share what all of them take.
+Clients have a server for each listener policy; these servers share their limits.
 
-Whatever clients take of the first one, connections or calls, the second one has its own, at a
-socket of its own in the data directory: who looks after the daemon gets in when nobody else does.
-It serves what reads and changes, and no records. Both open and close together.
+The operators' server has its own socket in the data directory, and its own limits of connections
+and calls, so operators get in when clients have used up theirs. It serves queries and changes, and
+no records. Both doors open and close together.
 
-Invariant: what is served at the operators' door takes nothing from the reserve for longer than a
-question takes, records least of all.
+Invariant: a call at the operators' door occupies the reserve only for the time of a query; records
+are never served there.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from dssd.supervision.containment import Service
 
 OPERATOR_CONNECTIONS_MAX = 64
 OPERATOR_CALLS_MAX = 256
-"""What is kept for operators, at a socket of their own: a few people and what watches for them."""
+"""Connections and calls reserved for operators: a few people and their monitoring."""
 
 
 _LOG = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ def check_free(addresses: Sequence[Address], metrics: Address | None) -> None:
 class Doors:
     """Both servers. `crash` is told of every programmer's error that ends the daemon.
 
-    `known_bytes` says what lies in the heap on purpose, beside what has a fixed bound.
+    `known_bytes` gives the heap use that the daemon accounts for, beyond parts with a fixed bound.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Doors:
         )
 
     def watches(self) -> Sequence[Service]:
-        """What has to run while they are open, with its name."""
+        """The tasks that must run while the doors are open, with their names."""
         arrivals = ArrivalWatch(
             (self.calls, self._questions),
             (self.connections, self._reserve),

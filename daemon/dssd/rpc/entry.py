@@ -1,6 +1,7 @@
-"""The way into one server: what is between it and the network, who its callers are, what they may.
+"""The parts between the network and one server: logins, permissions, limits of calls and
+connections.
 
-Invariant: a server has one of these, from its first connection to its last.
+Invariant: a server has one `Entry`, from its first connection to its last.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from dssd.rpc.permits import Permits
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """How one is."""
+    """The configuration of one entry."""
 
     logins: Logins
     permits: Permits | None = None
@@ -25,19 +26,19 @@ class Entry:
 
 
 OPEN_TO_ALL = Entry(ByTransport())
-"""For whoever reaches the address."""
+"""The policy without logins: any caller that reaches the address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """What the ways into one daemon are made of."""
+    """Makes the entries of one daemon."""
 
     access: Access
     permits: Permits
     certificates: Certificates | None
 
     def of(self, policy: Policy) -> Entry:
-        """The way in at listeners of this policy."""
+        """The entry of listeners with this policy."""
         logins = logins_of(policy, self.access)
         if not policy.tls:
             return Entry(logins, self.permits)

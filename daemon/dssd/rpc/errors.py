@@ -15,8 +15,8 @@ from dss_api.v1 import types_pb2
 from dss_core.errors import DssError
 
 ERROR_FIELD_BYTES_MAX = 512
-"""Trailing metadata is small, and a reply holds many refusals: a long field is cut, never a reason
-to fail."""
+"""The length to which a field is cut, because trailing metadata is small and a reply holds many
+refusals."""
 
 
 ERROR_METADATA_KEY = "dss-error-bin"

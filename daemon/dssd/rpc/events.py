@@ -15,7 +15,7 @@ from dssd.events.model import KeptEvent, Severity
 from dssd.events.selection import EventSelection
 
 EVENT_WATCHES_MAX = 64
-"""Calls that follow the events: each reads the store when something happened."""
+"""Calls that follow the events: each reads the store after a change."""
 
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -74,7 +74,7 @@ class EventsServicer(events_pb2_grpc.EventsServicer):
         selection = _selection(request)
         after = self._events.last_number
         if request.HasField("after_number"):
-            # Who is ahead saw events behind a backup that was restored since: it gets what comes.
+            # A caller that is ahead saw events that a restore lost: it gets the new ones.
             after = min(after, _number(request.after_number))
         with self._counted():
             async with aclosing(self._events.watch(selection, after)) as watching:

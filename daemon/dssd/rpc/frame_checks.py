@@ -1,4 +1,4 @@
-"""What the daemon checks of a frame before it hands the frame to the log.
+"""The checks of a frame before the daemon hands it to the log.
 
 There is one `Gate` per topic; a topic that changes gets a new gate. This is the hottest path of the
 daemon, so a subject table that repeats from frame to frame is checked once.
@@ -38,7 +38,7 @@ HASHED_KEYS_PER_STEP = 8_192
 
 
 _Verdict = tuple[type[DssError], dict[str, str]] | None
-"""A condition in parts: once raised, the condition itself would hold the frame it is about."""
+"""The class and fields of a condition: a raised condition would keep the frame alive."""
 _ACCEPTED = None
 
 
@@ -83,9 +83,9 @@ class Gate:
     ) -> tuple[Header, Append] | Large:
         """Check a frame that was routed by the topic as it was at the epoch.
 
-        A frame of another epoch is for the log to answer if it was stored then, else to refuse.
-        One that would hold the event loop for too long is returned, to be examined in steps; what
-        another gate examined, of the topic before it changed, does not count.
+        The log answers a frame of another epoch if it was stored before; otherwise it is refused.
+        A frame that would block the event loop for too long is returned, to be examined in steps. A
+        result of another gate, from before the topic changed, does not count.
 
         Raises:
             FrameCorrupt, FrameTooLarge, RecordTooLarge: the frame is broken or over a limit.
@@ -109,11 +109,11 @@ class Gate:
         return header, Append(stream, frame, topic.topic_epoch, topic.durability, owner=owner)
 
     def _repeat(self, header: Header, frame: bytes, topic_epoch: int) -> Append:
-        """What asks the log whether a frame of another epoch was stored."""
+        """The append that asks the log whether a frame of another epoch was stored."""
         part = self.topic.produced_at(topic_epoch)
         first = self.topic.storage_topics[0]
         if part is None and first.ordinal and topic_epoch < first.storage_topic_id:
-            # It may have been stored in a storage topic that is gone.
+            # It may be stored in a storage topic that was removed.
             raise ProducerForgotten(stream=f"{self.topic.name}/?/{header.partition}")
         if part is None or header.partition >= part.partitions:
             raise self._stale(topic_epoch)
@@ -138,7 +138,8 @@ class Gate:
         if is_stale and isinstance(error, StorageTopicSealed):
             return self._stale(topic_epoch)
         if is_stale and isinstance(error, StreamNotFound):
-            # It was collected since this gate let the frame through, and may have held it.
+            # The storage topic was removed since this gate admitted the frame, and may have held
+            # it.
             stream = StreamName(self.topic.name, self.ordinal_at(topic_epoch), partition)
             return ProducerForgotten(stream=stream)
         return self.named(error, partition)
@@ -227,7 +228,7 @@ class Gates:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.fencing = ProducerFencing()
-        """Which call may still bring frames of a producer, for all gates together."""
+        """The newest call of each producer, shared by all gates."""
         self._catalogue = catalogue
         self._gates: dict[str, Gate] = {}
         catalogue.watch(self._changed)

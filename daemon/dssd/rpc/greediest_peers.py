@@ -1,8 +1,8 @@
-"""Who holds what of what all clients share: for an operator who wants to know whom to ask.
+"""The use of shared limits by peer, so that an operator can find the greediest ones.
 
-Whoever has a token or a certificate is called by that name, wherever they come from. Whose another
-call is, is asked of the kernel's list of connected processes at this moment: when the call
-began, the process may have been too new to be on it.
+A peer with a token or a certificate is named by its principal, wherever it connects from. For other
+calls the process is looked up now in the kernel's list of connected processes: when the call began,
+the process may not have been listed yet.
 """
 
 from collections import defaultdict

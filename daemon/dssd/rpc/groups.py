@@ -129,7 +129,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
     async def Offsets(
         self, request: groups_pb2.GroupOffsetsRequest, context: Context
     ) -> groups_pb2.GroupOffsetsReply:
-        """Where a group stands, by names and numbers that another daemon knows as well."""
+        """The progress of a group, named so that another daemon can import it."""
         group = self._groups.find(request.group)
         turn = LoopTurn()
         survey = await self._registry.survey(group, turn)
@@ -154,13 +154,13 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
     async def Stuck(
         self, request: groups_pb2.StuckRequest, context: Context
     ) -> groups_pb2.StuckReply:
-        """Which groups and streams do not move, and why."""
+        """Groups and streams without progress, and the reasons."""
         return await self._calls.stuck(request)
 
     async def Shards(
         self, request: groups_pb2.ShardsRequest, context: Context
     ) -> groups_pb2.ShardsReply:
-        """How a group that is shared out by shards stands, shard by shard."""
+        """The state of each shard of a group."""
         group = self._groups.find(request.group)
         survey = await self._registry.survey(group, LoopTurn(), CountBudget())
         return _shards(group, sharded(group, survey, self._catalogue))
@@ -168,7 +168,7 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
     async def Verify(
         self, request: groups_pb2.VerifyRequest, context: Context
     ) -> AsyncGenerator[groups_pb2.VerifyReply, None]:
-        """Whether what the group is done with adds up, stream by stream."""
+        """Verify the counts of a group, stream by stream."""
         async with aclosing(self._calls.verify(request)) as replies:
             async for reply in replies:
                 yield reply
@@ -178,12 +178,12 @@ class GroupsServicer(groups_pb2_grpc.GroupsServicer):
         return Overview.of_survey(group, survey, self._questions.sampler, since_ms, error(group))
 
     def _known(self, written: str) -> GroupRow | None:
-        with suppress(DssError):  # it is not there, or is refused for what is wrong with it
+        with suppress(DssError):  # it does not exist, or its filter is refused
             return self._groups.find(written)
         return None
 
     def _offsets(self, stream: StreamSurvey) -> groups_pb2.StreamOffsets | None:
-        """Of a stream; None where it went since the group was asked."""
+        """The offsets of a stream; None if it was removed meanwhile."""
         name = stream.name
         topic = self._catalogue.find(name.topic)
         part = None if topic is None else topic.part(name.ordinal)
@@ -216,7 +216,7 @@ class GrantsServicer(groups_pb2_grpc.GrantsServicer):
 
 
 def _behind(overviews: list[Overview], token: str) -> list[Overview]:
-    """What stands behind the group that ended the page before."""
+    """The groups after the last one of the previous page."""
     if not token:
         return overviews
     found = (at for at, each in enumerate(overviews) if str(each.group.group_id) == token)

@@ -1,15 +1,15 @@
-"""The guard around every call: it finds out who calls, checks what they may, has it audited, and
+"""The guard around every call: it authenticates and authorizes the caller, audits the call, and
 turns errors into statuses.
 
 This is the only place where conditions become gRPC statuses. A servicer raises a `DssError` and is
 done. Any other exception, except its own cancellation, is a programmer's error. It stops the
-daemon, because the state that it left is unknown; where a method does not move records, and the
-core did not raise it, it ends its call alone (`dssd.supervision.containment`).
+daemon, because the state of memory is unknown then. Only if the method moves no records and the
+core did not raise the error, the error ends just its call (`dssd.supervision.containment`).
 
-The guard drives streaming handlers itself instead of leaving that to gRPC, so that an answer's
-generator is closed at once, in the task that ran it, when the peer goes away. It reads the requests
-itself too, single ones like streams, which are the same on the wire: gRPC would wait for a message
-without end, and hold what came of it.
+The guard drives streaming handlers itself, so that the generator of an answer is closed at once, in
+its own task, when the peer goes away. It also reads the requests itself, single ones as streams of
+one, which look the same on the wire: gRPC would wait for a message forever and hold the part that
+has arrived.
 """
 
 import asyncio
@@ -44,10 +44,10 @@ Handler = Callable[[Any, Any], Any]
 Crash = Callable[[BaseException], None]
 
 FIRST_SENT_S = 0.5
-"""How long a call that is denied waits for what its client sends first: that is on its way."""
+"""How long a denied call waits for the first message of its client, which is on its way."""
 
 _BESIDE_THE_CORE = frozenset({Role.READ, Role.OPERATE, Role.ADMIN})
-"""Methods of these roles ask and change; those of others move records."""
+"""Methods of these roles query and change; the other roles move records."""
 
 
 class Guard(grpc.aio.ServerInterceptor):
@@ -160,9 +160,9 @@ class Guard(grpc.aio.ServerInterceptor):
 
 
 async def _first_sent(context: Context, call: OpenCall | None) -> None:
-    """Wait for what a client sends first, unless it came.
+    """Wait for the first message of a client, unless it has arrived.
 
-    Where it crosses with the end of the call, the gRPC of the client forgets why that ended.
+    If it crosses with the end of the call, the client's gRPC loses the status of the call.
     """
     if call is not None and call.has_heard:
         return
@@ -179,7 +179,7 @@ async def _abort(context: Context, condition: DssError) -> None:
 
 
 def _parts(handler: "MethodHandler") -> tuple[Callable[..., Any], Handler]:
-    """How to serve it, and what it does. A single request is read as a stream of one."""
+    """The kind of the handler, and its behaviour. A single request is read as a stream of one."""
     match handler.request_streaming, handler.response_streaming:
         case False, False:
             return grpc.stream_unary_rpc_method_handler, _present(handler.unary_unary)

@@ -21,7 +21,7 @@ from dssd.store.job_rows import ChunkRow, JobRow
 from dssd.topics.model import StorageTopic, Topic
 
 CHUNKS_REPLY_BYTES = 1 << 20
-"""What the chunks of a job in one answer take, roughly: a quarter of a message."""
+"""Bytes of chunks in one answer, roughly: a quarter of a message."""
 
 
 CHUNKS_LISTED_MAX = 1_000
@@ -37,13 +37,13 @@ class JobsServicer(jobs_pb2_grpc.JobsServicer):
     def __init__(self, jobs: Jobs, check: Callable[[JobRow], None]) -> None:
         self._jobs = jobs
         self._check = check
-        """Raises where whom a job acts for may not do what it does."""
+        """Raises if the owner of a job lacks a permission that the job needs."""
         self._uploads = Uploads(jobs)
 
     async def List(
         self, request: jobs_pb2.ListJobsRequest, context: Context
     ) -> jobs_pb2.ListJobsReply:
-        """All jobs, the oldest first; without what their drivers are told besides."""
+        """All jobs, the oldest first, without the parameters of their drivers."""
         return jobs_pb2.ListJobsReply(jobs=map(listed_job_message, self._jobs.all()))
 
     async def Get(self, request: jobs_pb2.GetJobRequest, context: Context) -> jobs_pb2.Job:
@@ -79,7 +79,7 @@ class JobsServicer(jobs_pb2_grpc.JobsServicer):
         self._check(self._jobs.get(request.job).row)
         granted = await self._jobs.acquire(request.job, request.driver, request.token)
         if not is_local(context):
-            granted = granted._replace(staging="")  # no path of this host is one of its own
+            granted = granted._replace(staging="")  # a remote driver cannot use a path of this host
         return _lease_message(granted, self._jobs.get(granted.row.name))
 
     async def Stage(

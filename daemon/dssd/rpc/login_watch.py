@@ -1,8 +1,8 @@
-"""Ends the calls of those who may not call any longer.
+"""Ends the calls of principals that may no longer call.
 
-A token is checked once a call, and calls run for days. So the logins of running calls are looked
-at: whoever was removed, has other permissions or has expired is cut off; who still may comes back.
-Invariant: this happens within a second.
+A token is checked once for each call, and calls run for days. So this module checks the logins of
+running calls and ends those of principals that were removed, changed or have expired; clients that
+are still allowed reconnect. Invariant: this happens within a second.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from dssd.loop_yield import LoopTurn
 from dssd.rpc.calls import Calls
 
 LOGINS_LOOK_S = 0.4
-"""How often: a look at 4,096 calls takes a few milliseconds, in steps."""
+"""How often: checking 4,096 calls takes a few milliseconds, in steps."""
 
 
 class LoginWatch:

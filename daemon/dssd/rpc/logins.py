@@ -1,6 +1,7 @@
-"""How the callers of a listener are known: by its policy, and by nothing else.
+"""Authenticates the callers of a listener, by its policy and nothing else.
 
-Invariant: a call goes on only after a login, and no text of a token is kept, told or logged.
+Invariant: a call proceeds only after a login, and the text of a token is never stored, sent or
+logged.
 """
 
 import time
@@ -21,7 +22,7 @@ AUTHORIZATION = "authorization"
 BEARER = "Bearer "
 
 CERTIFICATES_READ_MAX = 1_024
-"""Certificates of clients whose ends are remembered, the latest: 2 KiB each."""
+"""Client certificates whose expiry is cached, the newest: 2 KiB each."""
 
 _PEM = "x509_pem_cert"
 _PROPERTIES = {CertificateName.CN: "x509_common_name", CertificateName.URI: "peer_uri"}
@@ -40,7 +41,7 @@ class Logins(Protocol):
 
 
 class ByTransport:
-    """Whoever reaches the address."""
+    """Any caller that reaches the address."""
 
     def login(self, context: Context) -> Login:
         """The login of a call."""
@@ -48,7 +49,7 @@ class ByTransport:
 
 
 class ByToken:
-    """Who has a token; it comes with each call."""
+    """Callers with a token, which comes with each call."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -70,7 +71,7 @@ class ByToken:
 
 
 class ByCertificate:
-    """Who has a certificate of an authority of ours, and is known by its name."""
+    """Callers with a certificate of a known authority whose name is a principal."""
 
     def __init__(self, access: Access, names: CertificateName) -> None:
         self._access = access
@@ -114,7 +115,7 @@ class ByCertificate:
 
 
 def _refuse_suspended(name: str) -> None:
-    """Refuse who was known when a backup was taken, until somebody says that they still are.
+    """Refuse a principal that a restore suspended, until an administrator confirms it.
 
     Raises:
         LoginRefused: the name is not empty.
@@ -125,7 +126,7 @@ def _refuse_suspended(name: str) -> None:
 
 
 def logins_of(policy: Policy, access: Access) -> Logins:
-    """What the policy of a listener asks of its callers."""
+    """The logins for the policy of a listener."""
     match policy.clients:
         case Clients.ANYBODY:
             return ByTransport()

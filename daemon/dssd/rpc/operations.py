@@ -30,8 +30,8 @@ OPERATIONS_LISTED_MAX = 500
 """In one answer; a caller asks for older ones behind it."""
 
 UNDO_LOOK_S = 2.0
-"""How long one answer looks whether each of its operations can be taken back: each is planned for
-it, 5 ms where its group reads 100 streams. What is beyond it says that it was not looked at."""
+"""Time in one answer for checking which operations can be undone: each needs a plan, 5 ms if its
+group reads 100 streams. Operations beyond it are marked as not checked."""
 
 OPERATION_WATCHES_MAX = 200
 """Calls that wait for an operation; a tool needs one."""
@@ -85,7 +85,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         limit = min(request.limit or OPERATIONS_LISTED_MAX, OPERATIONS_LISTED_MAX)
         rows = self._operations.newest(request.operation_id)
         wanted = (row for row in rows if _is_wanted(row, request))
-        page = list(islice(wanted, limit))  # rows may go while others are looked at
+        page = list(islice(wanted, limit))  # a row may be removed while others are read
         late_at = asyncio.get_running_loop().time() + UNDO_LOOK_S
         listed = [await self._listed(row, late_at) for row in page]
         return operations_pb2.ListOperationsReply(operations=listed)
@@ -93,7 +93,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
     async def Watch(
         self, request: operations_pb2.WatchOperationRequest, context: Context
     ) -> AsyncGenerator[operations_pb2.Operation, None]:
-        """An operation each time that something of it is done, until it has ended."""
+        """The operation after each progress, until it ends."""
         with self._counted():
             async with aclosing(self._operations.watch(request.number)) as watching:
                 async for row in watching:
@@ -116,7 +116,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
         holders = self._operations.holders(row) if pending else {}
         message.streams.extend(stream_messages(made, pending, holders, self._catalogue))
         message.streams_done = len(made)
-        # Of one that was cancelled, those that stay as they were.
+        # The streams that a cancelled operation left as they were.
         message.streams_waiting = max(len(pending), asked_moves(row) - len(made))
         return await self._counted_records(row, message)
 

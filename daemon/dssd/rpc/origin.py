@@ -1,6 +1,6 @@
-"""From where a call comes: its transport and address, and on a unix socket the process.
+"""The origin of a call: its transport and address, and on a unix socket the process.
 
-Invariant: what is only said by the caller is marked as such.
+Invariant: a fact that only the caller claims is marked as such.
 """
 
 import re
@@ -50,12 +50,12 @@ async def origin_of(context: Context, peers: UnixPeers) -> Origin:
 
 
 def is_local(context: Context) -> bool:
-    """Whether the kernel of this host says when the caller is gone, and not before."""
+    """Whether the caller is on a unix socket, where a lost connection means that it is dead."""
     return context.peer().startswith("unix:")
 
 
 def peer_of(context: Context) -> str:
-    """Where a call comes from, for people, at no cost: the process is what the caller says."""
+    """The origin of a call as text, without a system call: the process id is the caller's claim."""
     transport = context.peer()
     pid = said_pid(context) if is_local(context) else None
     return transport if pid is None else f"{transport} pid {pid}, as it says"

@@ -1,8 +1,8 @@
-"""What a limited caller may ask, and what of an answer they may see.
+"""Authorizes the messages of limited callers, and trims answers to what they may see.
 
-Invariant: nothing is let through that a demand of it does not allow, also in the middle of a
-stream, and a record is stored only where its subject is allowed. Whoever may do everything costs
-nothing here.
+Invariant: a message passes only if the caller's permissions cover its demands, also in the middle
+of a stream; a record is stored only if its subject is allowed. An unlimited caller costs nothing
+here.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -23,7 +23,7 @@ Check = Callable[[Any], None]
 ATTACH = "/dss_api.v1.Sessions/Attach"
 
 _OF_THE_MACHINE = ("data_dir", "operators_socket", "peers", "quarantined", "before_reason")
-"""Of a status: what is not for who sees a part of the daemon only."""
+"""Fields of a status that limited callers may not see."""
 
 
 class Permits:
@@ -33,7 +33,7 @@ class Permits:
         self._known = known
 
     def check_of(self, method: str, login: Login) -> Check | None:
-        """What checks each message of a call; None where there is nothing to check.
+        """The check for each message of a call; None: nothing to check.
 
         Raises:
             OnlyBesideDaemon: it is for processes that see the daemon's files.
@@ -76,7 +76,7 @@ class Permits:
 
 
 class Checked:
-    """The messages of a call, each checked before anybody acts on it."""
+    """The messages of a call, each checked before it takes effect."""
 
     def __init__(self, messages: AsyncIterator[Any], check: Check) -> None:
         self._messages = messages
@@ -98,7 +98,8 @@ class Checked:
 
 
 class SubjectRule:
-    """Which subjects the frames of one call may have. Of a topic that is allowed whole, any."""
+    """The subjects allowed in the frames of one call; any subject of a topic that is allowed as a
+    whole."""
 
     def __init__(self, principal: Principal) -> None:
         self._principal = principal

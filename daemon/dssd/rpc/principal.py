@@ -85,7 +85,7 @@ METHOD_ROLES: dict[str, Role] = {
 DRIVING = frozenset(
     f"/dss_api.v1.Jobs/{each}" for each in ("Acquire", "Renew", "Stage", "Commit", "GiveUp")
 )
-"""Of drivers. One whose job writes to no topic has only to consume."""
+"""Methods of drivers. A driver whose job writes to no topic needs only the role consume."""
 
 
 class HasPeer(Protocol):
@@ -100,17 +100,17 @@ _payer: ContextVar[Hashable] = ContextVar("payer", default="")
 
 
 def note_login(login: Login) -> None:
-    """The call in this task came in like this, and so did all that it begins."""
+    """Note the login of the call in this task, and of the tasks that it starts."""
     _login.set(login)
 
 
 def note_payer(peer: Hashable) -> None:
-    """What the call in this task takes counts as taken by this peer."""
+    """Charge the resources of the call in this task to this peer."""
     _payer.set(peer)
 
 
 def payer_of(_: HasPeer) -> Hashable:
-    """With whose calls a call shares what it takes: its principal, or who is connected."""
+    """The peer that a call is charged to: its principal, or its connection."""
     return _payer.get()
 
 

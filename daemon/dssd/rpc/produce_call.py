@@ -12,8 +12,8 @@ event loop for long, whatever a client packs together.
 
 Invariant: every frame of a request is answered exactly once, by an ack or a refusal, unless the
 call itself ends first. A call that stops answers what it has handed to the log. It hands over no
-frame of a producer that already sends over a newer call (`producer_fencing`), and none behind one
-that the log put off: what its producer sends again must not find later frames stored.
+frame of a producer that already sends over a newer call (`producer_fencing`), and no frame after
+one that the log refused for now: otherwise the producer's repeat would find later frames stored.
 """
 
 import asyncio
@@ -58,8 +58,8 @@ FLIGHT_FRAME_OVERHEAD_BYTES = 512
 
 REPLY_ANSWERS_USUAL = 512
 REPLY_REFUSALS_USUAL = 128
-"""Where a reply is sent although more answers are there: to gather them takes 2 ms, and a refusal
-may take 3 KiB of a message."""
+"""Answers in one reply: gathering so many takes 2 ms, and a refusal may take 3 KiB of the
+message."""
 
 
 Results = list[Appended | BaseException]
@@ -90,7 +90,7 @@ class _Flight:
     budget_bytes: int
     """What it holds of the budget until it is answered."""
     results: Results | None = None
-    """One a frame that was not refused; None as long as the log has not answered."""
+    """One result for each admitted frame; None until the log has answered."""
 
 
 class _Launched(NamedTuple):
@@ -122,13 +122,13 @@ class ProduceCall:
         self._budget = budget
         self._topic = ""
         self._follows_switches = False
-        """Whether the client goes on by itself where its topic goes on in other streams."""
+        """Whether the client follows a topic to other streams by itself."""
         self._flights: deque[_Flight] = deque()
         self._reading = True
         self._broken: DssError | None = None
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
-        """The oldest flight was answered, or none will be added."""
+        """Set when the oldest flight is answered, or no more will come."""
         self._answered = asyncio.Event()
 
     def stop(self) -> None:
@@ -138,7 +138,7 @@ class ProduceCall:
         self._answered.set()
 
     async def read(self, requests: AsyncIterator[log_pb2.ProduceRequest]) -> None:
-        """Take requests until the client has sent its last, or is gone."""
+        """Read requests until the client ends its side of the call, or is gone."""
         try:
             async for request in requests:
                 if not self._reading:
@@ -149,7 +149,7 @@ class ProduceCall:
                 await self._take_in(list(request.frames), request.topic_epoch)
         except DssError as error:
             self._broken = error
-        # Not in a finally: after a programmer's error the call must not end as if all were well.
+        # Not in a finally: after a programmer's error the call must not end normally.
         self.stop()
 
     async def replies(self) -> AsyncGenerator[log_pb2.ProduceReply, None]:
@@ -241,7 +241,7 @@ class ProduceCall:
             self._log_answered(flight, [])
 
     def _log_answered(self, flight: _Flight, results: Results) -> None:
-        # Even where the client has gone away, and nobody takes the answers.
+        # Even if the client is gone and reads no answers.
         self._budget.give_back(flight.budget_bytes)
         flight.results = results
         self._end_where_put_off(results)
@@ -249,9 +249,10 @@ class ProduceCall:
             self._changed.set()
 
     def _end_where_put_off(self, results: Results) -> None:
-        """Take no more frames once one was refused that its producer sends again.
+        """Accept no more frames after a refusal that makes the producer send again.
 
-        Where the log does not know the producer yet, it would store the next frame without it.
+        If the log does not know the producer yet, it would store the next frame although this one
+        is missing.
         """
         put_off = next((each for each in results if isinstance(each, PASSING)), None)
         if put_off is not None:
@@ -315,10 +316,10 @@ class ProduceCall:
                 raise result
 
     def _understood(self, gate: Gate | None, error: DssError) -> DssError:
-        """A refusal as the client can go by it.
+        """The refusal in a form that the client understands.
 
-        An older one takes a topic that moved for one that was made anew, which is told by its
-        epoch alone.
+        An older client compares only epochs, so it would take a topic that grew for one that was
+        created again. It gets ProducerTooOld instead.
         """
         if self._follows_switches or gate is None:
             return error
@@ -346,6 +347,6 @@ def _refuse(reply: log_pb2.ProduceReply, refused: _Refused) -> None:
 def _refused(frame: bytes, error: DssError) -> _Refused:
     try:
         header = frames.read_header(frame)
-    except FrameCorrupt:  # without a readable header nobody can say which frame it was
+    except FrameCorrupt:  # without a readable header the frame cannot be named
         return _Refused(0, 0, error)
     return _Refused(header.partition, header.sequence, error)

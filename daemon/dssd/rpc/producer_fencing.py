@@ -41,7 +41,7 @@ class _Newest:
         self._before: dict[bytes, int] = {}
         """The older half: what `_newest` held when it was last replaced."""
         self._oldest_call = 0
-        """Of producers that are not remembered, older calls count as replaced by newer ones."""
+        """For producers that are not remembered, calls below this number count as replaced."""
         self._turned_s = -math.inf
         self.used_s = -math.inf
         """When a frame of any of its producers came last."""
@@ -68,7 +68,7 @@ class _Newest:
         self._newest[producer_id] = call
 
     def forget_before(self, call: int) -> None:
-        """Forget the producers; older calls bring nothing any more."""
+        """Forget the producers; frames of older calls are refused."""
         calls = *self._newest.values(), *self._before.values()
         self._oldest_call = max(self._oldest_call, call, *calls)
         self._before, self._newest = {}, {}
@@ -83,7 +83,7 @@ class ProducerFencing:
         self._begun = 0
         self._shares: dict[Share, _Newest] = {}
         self._count = 0
-        """How many producers were taken in since they were counted."""
+        """Producers added since the last count."""
 
     def __len__(self) -> int:
         """How many producers are remembered."""
@@ -95,10 +95,10 @@ class ProducerFencing:
         return self._begun
 
     def check(self, producer_id: bytes, share: Share, call: int, now_s: float) -> None:
-        """A call brings a frame of a producer; ``now_s`` is monotonic.
+        """Check a frame of a producer that came over a call; ``now_s`` is monotonic.
 
         Raises:
-            OutcomeUnknown: a newer call did before; the client learns the outcome over that one.
+            OutcomeUnknown: a newer call brought one before; the client learns the outcome there.
         """
         own = self._shares.get(share)
         if own is None:
@@ -112,7 +112,7 @@ class ProducerFencing:
             self._bound(call, now_s)
 
     def _bound(self, call: int, now_s: float) -> None:
-        """Count what is remembered, and have the largest shares forget."""
+        """Bound the remembered producers: the largest shares forget theirs."""
         kept_s = now_s - PRODUCE_CALLS_KEPT_S
         over = [share for share, own in self._shares.items() if own.used_s < kept_s]
         for share in over:

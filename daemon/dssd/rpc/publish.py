@@ -42,10 +42,10 @@ _Row = tuple[bytes, bytes | None, str, tuple[tuple[str, bytes], ...], int]
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What one partition gets of a call."""
+    """The records of a call for one partition."""
 
     rows: list[int]
-    """The places of its records in the request."""
+    """Indexes of its records in the request."""
     append: Append
 
 
@@ -63,8 +63,8 @@ class RecordPublisher:
     ) -> list[log_pb2.Published]:
         """Store the records; returns where, one a record, in order.
 
-        What is refused because its topic goes on in other streams is routed anew. A key had one
-        stream before and has one now, so its records stay in order.
+        Records that are refused because the topic grew are routed again. A key has one stream
+        before and one after, so its records stay in order.
 
         Raises:
             TopicNotFound: there is no such topic.
@@ -174,7 +174,7 @@ def _subject(record: types_pb2.Record, topic: str) -> str:
 
 
 def _row(topic: str, record: types_pb2.Record, now_us: int) -> _Row:
-    # One more than is allowed is enough for the refusal, however many there are.
+    # Read at most one more than allowed, which is enough to refuse.
     headers = record.headers[: HEADERS_MAX + 1]
     return (
         record.payload,
@@ -186,7 +186,7 @@ def _row(topic: str, record: types_pb2.Record, now_us: int) -> _Row:
 
 
 def _later(gates: Gates, gate: Gate) -> Gate | None:
-    """The gate of a topic that goes on in other streams; None where it does not."""
+    """The new gate of a topic that grew meanwhile; None if it did not."""
     try:
         now = gates.of(gate.topic.name)
     except TopicNotFound:
@@ -196,7 +196,7 @@ def _later(gates: Gates, gate: Gate) -> Gate | None:
 
 
 class _Outcome:
-    """What became of the records of a call."""
+    """The outcome of a call."""
 
     def __init__(self, records: int) -> None:
         self.published = [log_pb2.Published() for _ in range(records)]
@@ -206,7 +206,7 @@ class _Outcome:
     async def add(
         self, gate: Gate, share: _Share, result: Appended | BaseException, turn: LoopTurn
     ) -> None:
-        """A stream took its records, or refused them."""
+        """Note that a stream stored or refused its records."""
         if isinstance(result, Appended):
             self._stored += 1
             await self._fill(gate, share, result, turn)
@@ -226,7 +226,7 @@ class _Outcome:
             published.durability = gate.topic.durability
 
     def raise_refusals(self) -> None:
-        """Raise what the caller must be told of, if anything.
+        """Raise the condition for the caller, if there is one.
 
         Raises:
             PublishedInPart: only some streams took their records.

@@ -24,7 +24,7 @@ class QuestionCalls:
         self._questions = questions
 
     async def why(self, request: groups_pb2.WhyRequest) -> groups_pb2.WhyReply:
-        """Where a record stands, by stream and offset or by key."""
+        """Explain the state of a record, by stream and offset or by key."""
         offset = request.offset if request.HasField("offset") else None
         if offset is not None and offset > OFFSET_MAX:
             raise IllegalArgument(argument="offset", rule=f"0 to {OFFSET_MAX}")
@@ -46,7 +46,7 @@ class QuestionCalls:
         )
 
     async def stuck(self, request: groups_pb2.StuckRequest) -> groups_pb2.StuckReply:
-        """What does not move, of one group or of all."""
+        """Groups and streams without progress, of one group or of all."""
         after_ms = request.after_ms if request.HasField("after_ms") else STUCK_AFTER_MS
         found = await self._questions.stuck.ask(request.group, after_ms)
         return groups_pb2.StuckReply(stuck=map(stuck_message, found))

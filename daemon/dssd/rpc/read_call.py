@@ -2,9 +2,9 @@
 
 Each stream has a `_Cursor`. Cursors with something to read stand in a queue and get one chunk a
 turn; the others wait until the log says that their stream grew. Nothing polls. The streams of a
-storage topic stand behind until all of the older ones of their topic are read to their ends. A
-stream whose read fails is set aside and tried again while others go on; once only such streams are
-left, and what stands behind them, the call ends with the error.
+storage topic wait until all older storage topics of their topic are read to the end. A stream whose
+read fails is set aside and tried again while others go on; once only such streams and those that
+wait for them are left, the call ends with the error.
 
 Invariant: a record outside the range, or rejected by the filter, is always masked, and no frame
 behind the range is sent. Every other record is sent once, in order within its stream, or reported
@@ -65,7 +65,7 @@ class Reading:
     end_offset: int | None = None
     """Only where one stream is read, and its tail is not followed."""
     queue: StreamId | None = None
-    """A queue of that stream, which is read in its place under its name."""
+    """A queue of that stream, to be read instead of it, under its name."""
 
 
 class Generation(NamedTuple):
@@ -104,11 +104,11 @@ class ReadCall:
         self._clock = clock
         self._cursors: dict[StreamId, _Cursor] = {}
         self._opened: set[StreamId] = set()
-        """Those of cursors that are through too."""
+        """Also streams whose cursors have finished."""
         self._generations: defaultdict[int, Counter[int]] = defaultdict(Counter)
         """How many cursors there are of each storage topic, by topic and ordinal."""
         self._behind: dict[int, list[_Cursor]] = {}
-        """Those that wait for older ones of their topic, by topic."""
+        """Cursors that wait for older storage topics, by topic."""
         self._ready: deque[_Cursor] = deque()
         self._aside: list[_Cursor] = []
         """Their last read failed."""
@@ -181,7 +181,7 @@ class ReadCall:
         return [stream for stream in streams if stream not in self._opened]
 
     def _end_at(self, stream: StreamId, end: int) -> None:
-        """A stream that is followed was sealed."""
+        """A followed stream was sealed: stop at its end."""
         cursor = self._cursors.get(stream)
         if cursor is not None and cursor.end is None:
             cursor.end = end
@@ -276,7 +276,8 @@ class ReadCall:
                 )
 
     def _named(self, opened: Sequence[_Cursor]) -> Iterator[log_pb2.ReadReply]:
-        """What streams are read and from where, in as many answers as they need; at least one."""
+        """The names and start offsets of the streams, in as many answers as they need, at least
+        one."""
         incarnation = self._catalogue.incarnation
         for at in range(0, max(1, len(opened)), READ_NAMES_PER_REPLY_MAX):
             some = opened[at : at + READ_NAMES_PER_REPLY_MAX]
@@ -307,7 +308,7 @@ class ReadCall:
     def _is_at_the_tail(self, cursor: _Cursor) -> bool:
         try:
             return cursor.offset >= self._log.bounds(cursor.stream).end
-        except StreamNotFound:  # it was removed while it stood behind; its next read tells
+        except StreamNotFound:  # it was removed while it waited; its next read reports that
             return False
 
     def _stands_behind(self, cursor: _Cursor) -> bool:
@@ -315,7 +316,7 @@ class ReadCall:
         return min(self._generations[topic_id]) < ordinal
 
     def _leave(self, cursor: _Cursor) -> None:
-        """A cursor is through; who stood behind it alone goes on."""
+        """A cursor has finished; cursors that waited only for it go on."""
         del self._cursors[cursor.stream]
         topic_id, ordinal = cursor.generation
         cursors = self._generations[topic_id]
@@ -360,13 +361,13 @@ class ReadCall:
         return end_time_us is not None and self._clock.wall_us() >= end_time_us
 
     def _only_aside_are_left(self) -> bool:
-        """Whether every stream that has more to give was set aside; the others are through."""
+        """Whether every unfinished stream is set aside."""
         behind = sum(map(len, self._behind.values()))
         left = len(self._cursors) - behind
         return bool(self._aside) and (self._is_over() or len(self._aside) == left)
 
     def _try_again(self) -> None:
-        """What was set aside takes its turn once its pause is over."""
+        """Return streams to the queue whose pause is over."""
         now_ms = self._clock.now_ms()
         for cursor in [each for each in self._aside if each.again_ms <= now_ms]:
             self._aside.remove(cursor)
@@ -423,7 +424,8 @@ class ReadCall:
         )
 
     async def _end_by_time(self, cursor: _Cursor) -> None:
-        """Fix the end after each chunk, so that no record appended after the end time is sent."""
+        """Set the end offset after each chunk, so that no record appended after the end time is
+        sent."""
         end_time_us = self._reading.end_time_us
         if cursor.end is not None or end_time_us is None:
             return
@@ -431,7 +433,8 @@ class ReadCall:
             cursor.end = await self._log.locate(cursor.stream, end_time_us)
 
     def _answer_end(self, cursor: _Cursor, chunk: Chunk) -> int:
-        """Where the chunk stops being part of the answer: at the range's end, or enough records."""
+        """The offset at which the answer ends in this chunk: the end of the range, or the maximum
+        of records."""
         ends = chunk.next if cursor.end is None else min(chunk.next, cursor.end)
         if self._left is None or not chunk.frames:
             return ends
@@ -441,7 +444,7 @@ class ReadCall:
         return ends if enough is None else enough
 
     def _mask(self, cursor: _Cursor, chunk: Chunk, ends: int) -> Ranges | None:
-        """What of the chunk is not part of the answer; None where nothing is."""
+        """The offsets of the chunk that are not part of the answer; None: the whole chunk."""
         if not chunk.frames:
             return None
         mask = normalised([*chunk.mask, (chunk.base, cursor.offset), (ends, chunk.next)])
@@ -461,7 +464,7 @@ def _frames_before(ends: int, chunk: Chunk, mask: Ranges) -> tuple[bytes, Ranges
 
 
 def _damaged(cursor: _Cursor, chunk: Chunk, ends: int) -> Ranges:
-    """What of the answer cannot be read."""
+    """The unreadable offsets of the answer."""
     damaged = clipped(chunk.damaged, cursor.offset, ends)
     for start, end in damaged:
         _LOG.warning(

@@ -1,6 +1,6 @@
-"""Reflection: tools like grpcurl ask the daemon what it serves, and in which messages.
+"""Server reflection: tools like grpcurl list the services and messages of the daemon.
 
-Off unless it is wanted: clients have their stubs, and it is one more thing to call. This module
+It is off by default: clients have stubs, and reflection is one more service to attack. This module
 loads what only reflection needs.
 """
 

@@ -70,7 +70,7 @@ SERVICES = (
     "dss_api.v1.Access",
     "dss_api.v1.Backups",
 )
-"""Those whose health is told, beside that of the whole, which has the empty name."""
+"""Services with a health status of their own; the empty name is the whole server."""
 
 Register = Callable[[grpc.aio.Server], None]
 
@@ -105,8 +105,8 @@ class RpcServer:
     that ends the daemon.
 
     Each address takes so many connections and closes what comes beyond. A method whose role is not
-    among these is refused. All of its addresses have one way in, for gRPC asks every client of a
-    server for a certificate, or none.
+    among these is refused. All of its addresses share one `Entry`, because gRPC asks either every
+    client of a server for a certificate, or none.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Items of a session to and from the wire.
+"""Encodes and decodes the items of a session.
 
-Numbers of a client are passed on unchecked: the session checks them. Only what the session's own
-types cannot express is refused here.
+The session itself checks the numbers of a client. Only values that its types cannot express are
+refused here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,15 +51,15 @@ from dssd.sessions.client_items import (
 )
 
 ITEM_JOINED_BYTES_MIN = 96 << 10
-"""From here on an item of records is put together of its bytes, past protobuf, which copies them
-three times; for fewer that takes less time than the steps here (measured)."""
+"""From this size on an item with records is assembled from bytes without protobuf, which copies
+them three times. Below it protobuf is faster (measured)."""
 
 
 _Down = sessions_pb2.SessionDown
 
 _LENGTH_DELIMITED = 2
 _WIRE_TYPE_BITS = 3
-"""What protobuf calls a field of bytes or of a message, and where that stands in its tag."""
+"""Protobuf's wire type of a bytes or message field, and its place in a tag."""
 
 _DELIVER = _Down.DELIVER_FIELD_NUMBER
 _BUNDLE = _Down.BUNDLE_FIELD_NUMBER
@@ -69,7 +69,7 @@ _FRAMES = sessions_pb2.Deliver.FRAMES_FIELD_NUMBER
 assert NAK_DELAY_MS_MAX >= REDELIVERY_MS_MAX
 
 _RANGES_TAKEN = SETTLE_RANGES_MAX + 1
-"""One more than is allowed is enough to be refused, however many there are."""
+"""Read at most one more than allowed, which is enough to refuse."""
 
 
 def opening_from(message: sessions_pb2.Open, principal: str) -> Opening:
@@ -190,8 +190,8 @@ def _settle_from(message: sessions_pb2.Settle) -> Settle:
 
 
 def _number_of(grant: int, level: int) -> int:
-    """A level of a grant. One that no grant has stands for a level of which nothing is delivered,
-    and a number that is no grant's for itself."""
+    """The number of a grant and level. An unknown level maps to a level without deliveries; an
+    unknown grant keeps its number."""
     return grant if grant % LEVELS_MAX else grant + min(level, LEVELS_MAX - 1)
 
 

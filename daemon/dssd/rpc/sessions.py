@@ -28,8 +28,8 @@ from dssd.sessions.session import Session
 from dssd.sessions.sessions import Sessions
 
 SESSION_FAREWELL_S = 2.0
-"""How long the last items of a session that was ended may take to go out. A client that reads
-nothing any more must not hold its call."""
+"""Time for sending the last items of an ended session. A client that no longer reads must not hold
+its call."""
 
 
 SESSION_OPEN_WAIT_S = 30.0
@@ -116,14 +116,14 @@ class SessionsServicer(sessions_pb2_grpc.SessionsServicer):
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             session.left = await _has_left(reading, line)
             self._sessions.detach(session)
-            # Queued items, the reason of the end among them, are still sent to a live client.
+            # A live client still gets the queued items, the reason of the end among them.
             await asyncio.wait((writing,), timeout=SESSION_FAREWELL_S)
             for task in (reading, writing):
                 task.cancel()
 
 
 class _Line:
-    """The way to one client. gRPC takes one item at a time, whoever sends it."""
+    """Sends items to one client, one at a time, as gRPC requires."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -136,17 +136,17 @@ class _Line:
 
 
 async def _has_left(reading: asyncio.Task[bool], line: _Line) -> bool:
-    """Whether the client has sent its last item and is there still, to hear that this is over.
+    """Whether the client ended its side of the call and is still alive.
 
-    gRPC tells of a call that breaks, of a client that was killed, as of a last item. But such a
-    call takes nothing more: either it is cancelled, or the item that says nothing is not sent.
+    For gRPC the end of a killed client looks like a last item. But then the call accepts no more
+    items: it is cancelled, or sending an item without a kind fails.
     """
     if not reading.done() or reading.cancelled() or reading.exception() or not reading.result():
         return False
     with suppress(TimeoutError):
         async with asyncio.timeout(SESSION_FAREWELL_S):
             return await line.write(sessions_pb2.SessionDown())
-    return True  # it reads nothing, and its connection is whole
+    return True  # it does not read, but its connection is intact
 
 
 def summary_message(view: SessionView) -> sessions_pb2.SessionSummary:
@@ -160,12 +160,13 @@ def summary_message(view: SessionView) -> sessions_pb2.SessionSummary:
 
 
 async def _read_items(session: Session, requests: Requests) -> bool:
-    """Take what the client says; whether it has said its last, and not what it may not."""
+    """Handle the client's items; returns whether it ended its side of the call without a
+    violation."""
     try:
         async for message in requests:
             await _take(session, message)
     except DssError as denied:
-        # Told as an item: a call that is aborted amid the sending of another may end untold.
+        # Send the error as an item: an abort during another send may lose it.
         session.stop(denied)
         return False
     return True
@@ -193,7 +194,7 @@ async def _write_items(session: Session, line: _Line) -> None:
 
 
 async def _next_message(session: Session) -> sessions_pb2.SessionDown | bytes | None:
-    # The item is let go here: while a client reads nothing, its bytes would lie there once more.
+    # Drop the item here: while a client does not read, its bytes would be held twice.
     item = await session.next_item()
     if isinstance(item, Deliver | Bundle):
         session.note_sent(item)

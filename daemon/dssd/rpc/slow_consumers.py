@@ -5,11 +5,11 @@ socket is full, the ping never leaves, gRPC never notices the missing answer, an
 keep its streams for ever. The kernel shows it: the number of unread bytes in that socket does not
 change.
 
-Invariant: only a connection of this daemon is cut, and only after a number of consecutive looks
-found the same number of unread bytes, above 0. A running peer empties its socket within
-milliseconds even while its program computes: gRPC's own threads read it, and HTTP/2 flow control
-holds the rest back in the daemon. This module must not know what the connections are for; the call
-on a connection that was cut finds it lost.
+Invariant: only a connection of this daemon is cut, and only after several consecutive checks found
+the same number of unread bytes, above 0. A running peer empties its socket within milliseconds even
+while its program computes: gRPC's own threads read it, and HTTP/2 flow control holds the rest back
+in the daemon. This module must not know what the connections are for; the call on a connection that
+was cut finds it lost.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class SlowConsumerWatch:
         self._paths = {str(each.path) for each in addresses if isinstance(each, UnixAddress)}
         self._ports = {each.port for each in addresses if not isinstance(each, UnixAddress)}
         self._looks: dict[_SocketState, int] = {}
-        """At how many looks in a row each was seen."""
+        """In how many consecutive checks each state was seen."""
 
     async def run(self) -> NoReturn:
         """Look until cancelled."""
@@ -59,9 +59,9 @@ class SlowConsumerWatch:
             await self.look()
 
     async def look(self) -> None:
-        """Look at every socket once; cut those that have not changed for `CLOG_LOOKS_MAX` looks.
+        """Check every socket once; cut those unchanged for `CLOG_LOOKS_MAX` checks.
 
-        Looks are counted, not time: while the whole machine pauses, a peer cannot read either.
+        Checks are counted, not time: while the whole machine pauses, a peer cannot read either.
         """
         try:
             numbers = descriptors()
@@ -118,7 +118,7 @@ def _peer_of(connection: socket.socket) -> str:
 
 
 def _socket_state(descriptor: int) -> _SocketState | None:
-    """What lies in a socket for its peer; None where there is nothing, or no socket."""
+    """The unread bytes in a socket; None: nothing unread, or no socket."""
     unread_bytes = array("i", [0])
     try:
         # The kernel's SIOCOUTQ has the value of a terminal's TIOCOUTQ.

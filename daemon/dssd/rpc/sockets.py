@@ -1,4 +1,4 @@
-"""The sockets among the descriptors of this process, which are gRPC's: it tells nobody of them.
+"""Finds gRPC's sockets among the descriptors of this process, because gRPC does not expose them.
 
 Invariant: nothing but a socket is duplicated or closed here. Once a process closes any descriptor
 of a file, the kernel drops all its locks on that file. So a duplicate of one of the store's, closed
@@ -36,9 +36,9 @@ def socket_inode(descriptor: int) -> int | None:
 
 @contextmanager
 def borrowed(descriptor: int) -> Iterator[socket.socket]:
-    """A socket to ask, and to leave open: it is not ours.
+    """Borrow a socket for a query; it stays gRPC's and is not closed.
 
-    gRPC may close it at any time, and its number may then stand for another one.
+    gRPC may close it at any time, and its number may then name another socket.
 
     Raises:
         OSError: it is no socket, or it was closed.
@@ -52,15 +52,15 @@ def borrowed(descriptor: int) -> Iterator[socket.socket]:
 
 @contextmanager
 def pinned(descriptor: int, inode: int) -> Iterator[socket.socket]:
-    """That socket under a number of one's own: it stays the one that it is, whatever gRPC closes.
+    """Duplicate a socket, so that the number stays valid whatever gRPC closes.
 
     Raises:
         OSError: it was closed, or no descriptor is left.
     """
     if socket_inode(descriptor) != inode:
         raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
-    # What the number stands for may change here, but never to a file of the store: those are open
-    # from before the first connection until after the last.
+    # The number may come to name another file here, but never one of the store: those are open from
+    # before the first connection until after the last.
     own = os.dup(descriptor)
     try:
         if socket_inode(own) != inode:

@@ -120,8 +120,8 @@ class TopicsServicer(topics_pb2_grpc.TopicsServicer):
         return topics_pb2.TopicSummary(topic=_topic(topic), records=records, bytes=size_bytes)
 
     def _routing(self, topic: Topic) -> topics_pb2.Topic:
-        """What a producer needs: it costs the same however many streams there are, for after a
-        switch all producers of the topic ask at once."""
+        """The description for a producer. Its cost does not depend on the number of streams,
+        because after a switch all producers of the topic ask at once."""
         message = _topic(topic)
         number = topic.producing.storage_topic_id
         message.producers_begin_us = self._log.producers_begin_us(number)

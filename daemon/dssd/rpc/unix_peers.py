@@ -1,9 +1,9 @@
-"""Which processes are connected to the daemon's unix sockets: the kernel says so.
+"""Finds the processes connected to the daemon's unix sockets, through the kernel.
 
 gRPC tells the servicer of a call nothing of its unix peer, so a call cannot be traced to a socket.
 A client says its process id in its user agent; that counts once the kernel names the same process
-as the peer of a connection. Invariant: user and program are told only of a process that is
-connected; what a caller says of itself alone is never passed on as known.
+as the peer of a connection. Invariant: user and program are reported only for a connected process;
+a mere claim of a caller is never reported as a fact.
 """
 
 import pwd
@@ -30,7 +30,7 @@ class Process:
     uid: int
     user: str
     program: str
-    """As the kernel shows it; empty where it has ended."""
+    """Its command line from the kernel; empty if it has ended."""
 
     def __str__(self) -> str:
         """For people."""
@@ -55,7 +55,7 @@ class UnixPeers:
         return None
 
     def _peer_at(self, descriptor: int) -> tuple[int, int] | None:
-        """Process and user at the other end; None where it is no connection of ours."""
+        """Process and user of the peer; None: not a connection of the daemon."""
         with suppress(OSError), borrowed(descriptor) as connection:
             listens = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
             if connection.family == socket.AF_UNIX and not listens:

@@ -37,7 +37,7 @@ _TOPICS = watch_pb2.WatchTopic.DESCRIPTOR
 
 
 class WatchServicer(watch_pb2_grpc.WatchServicer):
-    """Serves who wants to see how things change."""
+    """Serves watchers of changes."""
 
     def __init__(self, watches: Watches) -> None:
         self._watches = watches
@@ -45,7 +45,7 @@ class WatchServicer(watch_pb2_grpc.WatchServicer):
     async def Watch(
         self, request: watch_pb2.WatchRequest, context: Context
     ) -> AsyncGenerator[watch_pb2.WatchReply, None]:
-        """How things are, then each change."""
+        """The present state, then each change."""
         watching = self._watches.watch(_wanted(request), _token(request))
         async with aclosing(watching) as found:
             async for told in found:

@@ -1,7 +1,7 @@
-"""The schedules that there are, in memory as in their rows.
+"""The book of schedules: the rows of all schedules in memory.
 
-Invariant: memory holds what is committed. Operations write definitions, and nobody else; who runs
-them is told of each change at once. This module does not know what a schedule does.
+Invariant: memory equals the committed rows. Only operations write definitions; the runner learns of
+each change at once. This module does not know what a schedule does.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from dssd.store.port import Store
 from dssd.store.schedule_rows import ScheduleRow
 
 SCHEDULES_MAX = 100
-"""Their rows, and the 50 latest runs of each with outputs: 25 MB of the store at most."""
+"""Schedules with their rows and the 50 latest runs of each: 25 MB of the store at most."""
 
 
 Changed = Callable[[ScheduleRow, bool], None]

@@ -1,16 +1,16 @@
 """When a cron expression fires, as instants, in a time zone.
 
-APScheduler's triggers find the times on the wall; the way from there to instants is ours, because
-cron's rules for clocks that are moved are not APScheduler's:
+APScheduler's triggers find the local times; this module converts them to instants, because cron
+treats changes of the clock differently:
 
-- A time that the clock leaves out in spring fires once, at the moment in which the clock is moved.
+- A time that the clock skips in spring fires once, at the moment of the change.
 - A time that the clock shows twice in autumn fires once, the first time.
-- Where the hour begins with ``*`` the expression means intervals: what is left out does not fire,
-  and what is shown twice fires twice.
+- If the hour begins with ``*``, the expression means intervals: skipped times do not fire, and
+  repeated times fire twice.
 
 As in cron, 0 and 7 are Sunday, and where both the day of the month and the day of the week are
-restricted, either is enough. Invariant: `next_ms` rises strictly with its argument's due time, and
-what never fires is refused when it is written.
+restricted, either is enough. Invariant: `next_ms` is strictly greater than its argument, and an
+expression that never fires is refused when it is created.
 """
 
 import re
@@ -32,8 +32,8 @@ FIRE_YEARS_MAX = 9
 February over the year 2100."""
 
 SHIFT_MS_MAX = 3 * 3_600 * 1_000
-"""Clocks that are moved for daylight saving are moved by less: times this near to a change of the
-offset are looked at one by one."""
+"""Longer than any change for daylight saving: times this near to a change of the offset are
+examined one by one."""
 
 CRON_BYTES_MAX = 200
 """Five fields with long lists of numbers."""
@@ -59,7 +59,7 @@ _SECOND = timedelta(seconds=1)
 _SHIFT = timedelta(milliseconds=SHIFT_MS_MAX)
 _NOT_AT_ALL = timedelta(0)
 _AROUND = (-_SHIFT, _NOT_AT_ALL, _SHIFT)
-"""Where the offset is looked at: without a change between them there is nothing to mind."""
+"""Points at which the offset is compared: if they agree, there is no change between them."""
 _SPANS_MS = (24 * 3_600 * 1_000, 3_600 * 1_000)
 """Days, and hours: what due times are counted by."""
 _HORIZON = timedelta(days=366 * FIRE_YEARS_MAX)
@@ -143,7 +143,7 @@ class FireTimes:
 
     def _next(self, after: datetime) -> datetime | None:
         wall = after.replace(tzinfo=None, fold=0)
-        # Times before this one come once more where the clock is about to be moved back.
+        # Times before this one repeat if the clock is about to be set back.
         again = self._moved_by(after) if self._by_interval else _NOT_AT_ALL
         wall -= again
         best: datetime | None = None
@@ -159,13 +159,13 @@ class FireTimes:
         return best
 
     def _moved_by(self, at: datetime) -> timedelta:
-        """By how much the clock is moved near this instant."""
+        """The change of the offset near this instant."""
         near = [(at.astimezone(UTC) + shift).astimezone(self._zone) for shift in _AROUND]
         offsets = [each.utcoffset() or _NOT_AT_ALL for each in near]
         return max(offsets) - min(offsets)
 
     def _next_wall(self, wall: datetime) -> datetime | None:
-        """The next time on the wall that matches, as if there were no time zones."""
+        """The next matching local time, ignoring time zones."""
         now = wall.replace(tzinfo=UTC, microsecond=0) + _SECOND
         for trigger in self._triggers:
             trigger.end_date = now + _HORIZON
@@ -173,7 +173,7 @@ class FireTimes:
         return None if found is None else found.replace(tzinfo=None)
 
     def _instants(self, wall: datetime) -> list[datetime]:
-        """At which instants, in UTC, the clock shows this time, as far as they count."""
+        """The instants in UTC of this local time that count by the rules above."""
         first = wall.replace(tzinfo=self._zone)
         second = first.replace(fold=1)
         if first.utcoffset() == second.utcoffset():
@@ -268,7 +268,7 @@ def _day(expression: str, word: str) -> int:
 
 
 def _moved(first: datetime, second: datetime) -> datetime:
-    """The instant at which the clock is moved over a time that it leaves out."""
+    """The instant of the change that skips a local time."""
     zone = first.tzinfo
     low, high = sorted((first.astimezone(UTC), second.astimezone(UTC)))
     before = low.astimezone(zone).utcoffset()

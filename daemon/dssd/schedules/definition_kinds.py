@@ -1,8 +1,8 @@
-"""The operations that make, change, pause, resume and remove schedules.
+"""The operations that create, edit, pause, resume and remove schedules.
 
 Each is one commit of the schedule's row under its version, so it counts at once. An edit, a pause
-and a resume are taken back field by field. Invariant: what is planned is checked whole; a schedule
-that was made anew under the same name is another one, and is left alone by an undo.
+and a resume are taken back field by field. Invariant: a plan checks the complete definition. A
+schedule that was created again under the same name is a different one: an undo leaves it alone.
 """
 
 import json
@@ -190,7 +190,7 @@ class DefinitionKinds(Unstoppable):
         )
 
     async def _begin_edit(self, name: str, changed: Mapping[str, Any], principal: str) -> Begun:
-        """Who only pauses it does not answer for what it does later."""
+        """A mere pause does not make the caller the owner of later runs."""
         found = await self._store.read(ScheduleRow, (name,))
         if found is None:
             raise ScheduleNotFound(schedule=name)

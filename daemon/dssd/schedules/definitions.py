@@ -1,6 +1,6 @@
-"""What a schedule is: its row, checked, and what a change makes of it.
+"""Definitions of schedules: making, editing and checking their rows.
 
-Invariant: a row that leaves this module can be run: its times come, its task is there and takes its
+Invariant: a row that leaves this module can run: it has due times, its task exists and accepts its
 arguments, and every number is within its bounds.
 """
 
@@ -21,7 +21,7 @@ from dssd.schedules.tasks.model import Tasks
 from dssd.store.schedule_rows import ScheduleRow
 
 JITTER_MS_MAX = 24 * 3_600 * 1_000
-"""Work that is spread over more than a day has no schedule any more."""
+"""A jitter of more than a day would make the schedule meaningless."""
 
 JITTER_LOOKED_AT = 32
 """Due times whose distances bound the jitter: it must be shorter than the shortest of them."""
@@ -42,7 +42,7 @@ BACKOFF_MS = 60 * 1_000
 """Before the first retry, where nothing is said."""
 
 BACKOFF_MS_MIN = 1_000
-"""Sooner, what made the attempt fail is hardly over."""
+"""Sooner, the cause of the failure is hardly over."""
 
 
 FIELDS = (

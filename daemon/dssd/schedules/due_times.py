@@ -1,7 +1,7 @@
-"""Which due times have come, each with the delay that the jitter gives it.
+"""Finds the due times that have come, each with its delay by the jitter.
 
-Invariant: a due time has the same delay whenever it is asked for, so a daemon that starts anew
-finds what the one before it waited for. The cost is bounded however long nobody looked.
+Invariant: a due time always has the same delay, so a restarted daemon continues to wait for the
+same time. The cost is bounded, however long the daemon was down.
 """
 
 import xxhash
@@ -11,8 +11,8 @@ from dssd.schedules.cron import FireTimes
 from dssd.store.schedule_rows import ScheduleRow
 
 DUE_LISTED_MAX = 64
-"""Due times that are looked at one by one after a daemon that was down; of more, the latest ones
-are, and the others are counted."""
+"""Due times that are examined one by one after a downtime; of more, only the latest are, and the
+others are counted."""
 
 DUE_TAKEN_OF_MANY = 3
 """The latest of those: one that is run, one whose delay is not over, the latest that was missed."""

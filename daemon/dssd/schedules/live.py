@@ -1,4 +1,4 @@
-"""One schedule as the daemon runs it: its definition, its machine, its runs, when it is due next.
+"""One live schedule: its definition, its machine, its runs, and its next due time.
 
 Invariant: the state of the machine and the rows are those that were committed together. Nothing
 here waits or writes: `Schedules` does.
@@ -43,7 +43,7 @@ class Live:
     stops: dict[int, asyncio.Event] = field(default_factory=dict)
     """Of the attempts under way: set once a run is told to stop."""
     failing_told_ms: int | None = None
-    """When it was told last that it fails, monotonic; None while it does not."""
+    """When the last event about its failing was told, monotonic; None: it does not fail."""
     rests_until_ms: int = 0
     """Monotonic: it is looked at again then."""
     _next: tuple[int, int, Due | None] | None = None
@@ -59,16 +59,16 @@ class Live:
         return self._next[2]
 
     def rests(self, at: Moment) -> bool:
-        """Whether it is left alone for now."""
+        """Whether it is paused after an internal error."""
         return at.now_ms < self.rests_until_ms
 
     def orphans(self) -> list[int]:
-        """Runs that are under way by their rows, and that this daemon has not begun."""
+        """Runs that are under way by their rows, but that this daemon has not started."""
         running = [row for row in self.runs.unended.values() if row.state == RUNNING]
         return [row.run for row in running if (row.run, row.attempt) not in self.attempts]
 
     def is_due(self, at: Moment) -> bool:
-        """Whether something is to be decided."""
+        """Whether its machine has a decision to make."""
         timer_ms = machine.next_ms(self.state)
         due = self.next_due()
         return (
@@ -79,7 +79,7 @@ class Live:
         )
 
     def wait_ms(self, at: Moment) -> int | None:
-        """How long until something is, as the clocks go now."""
+        """Time until its machine has a decision to make, by the present clocks."""
         timer_ms = machine.next_ms(self.state)
         waits = [] if timer_ms is None else [timer_ms - at.now_ms]
         due = self.next_due()
@@ -88,7 +88,7 @@ class Live:
         return min(waits, default=None)
 
     def looked(self, at: Moment) -> ClockLooked:
-        """What there is to decide."""
+        """The input for its machine."""
         times = self._times()
         if times is None:
             return ClockLooked(at)
@@ -96,7 +96,8 @@ class Live:
         return ClockLooked(at, due, earlier)
 
     def broken(self) -> str:
-        """Why it has no due times on this machine, where it was made on another; or empty."""
+        """Why it has no due times on this machine, such as an unknown time zone; empty: it has
+        some."""
         try:
             times_of(self.row)
         except DssError as gone:
@@ -111,7 +112,7 @@ class Live:
         return Defined(at, rules_of(self.row), self.row.paused, self.row.since_ms)
 
     def position(self, state: State) -> SchedulePositionRow:
-        """The row that goes with a state."""
+        """The row that stores a state."""
         return SchedulePositionRow(self.row.schedule_id, state.cursor_ms, state.last_run)
 
 
@@ -121,7 +122,7 @@ def begun(
     runs: list[ScheduleRunRow],
     at: Moment,
 ) -> Live:
-    """A schedule as its rows have it. Attempts that a daemon before began are still under way."""
+    """A schedule from its rows. Attempts of the previous daemon still count as under way."""
     cursor_ms, last_run = row.since_ms, 0
     if position is not None:
         cursor_ms, last_run = max(cursor_ms, position.cursor_ms), position.last_run

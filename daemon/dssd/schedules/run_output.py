@@ -1,19 +1,19 @@
-"""What a run says, as far as it is kept.
+"""The output of a run, as far as it is kept.
 
-Invariant: the first lines and the last ones are kept, within bounds of lines and of bytes, and what
-was left out between them is counted. A line is text of one line.
+Invariant: the first and the last lines are kept, within bounds of lines and bytes, and the lines
+left out between them are counted. A line has no line breaks.
 """
 
 from collections import deque
 
 RUN_OUTPUT_BYTES_MAX = 4_096
-"""What is kept of what a run said: its first lines and its last ones, as many as fit."""
+"""Bytes of output that are kept of a run: its first and last lines, as many as fit."""
 
 RUN_OUTPUT_LINES_MAX = 200
 """Lines that a run holds while it goes on: some 20 KB."""
 
 OUTPUT_LINE_BYTES_MAX = 400
-"""A longer line is cut: one line must not take all of what is kept."""
+"""A longer line is cut: one line must not use up the whole output."""
 
 
 _HALF_LINES = RUN_OUTPUT_LINES_MAX // 2
@@ -30,10 +30,10 @@ class RunOutput:
         self._last_bytes = 0
         self._left_out = 0
         self.standing = ""
-        """How far the run is, by its own word."""
+        """Progress of the run, as it reports it."""
 
     def now(self, line: str, /) -> None:
-        """Take a line that the next one replaces."""
+        """Take a progress line; the next one replaces it."""
         self.standing = _one_line(line)
 
     def __call__(self, line: str, /) -> None:

@@ -1,7 +1,7 @@
-"""The rows of a schedule's runs: those that have not ended, and how many that did are kept.
+"""The rows of a schedule's runs: all unfinished ones, and a bounded number of ended ones.
 
-Invariant: rows here are those that were committed last; `written` makes the next ones of what a
-machine decided, and changes nothing here.
+Invariant: rows here are the last committed ones; `written` makes the next rows from a decision of
+the machine, and changes nothing here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ from dssd.store.port import Delete, Put, Write
 from dssd.store.schedule_rows import ScheduleRunRow
 
 RUNS_KEPT_MAX = 50
-"""Of one schedule, those that ended: seven weeks of a nightly one."""
+"""Ended runs kept for each schedule: seven weeks of a nightly one."""
 
 
 QUEUED, RUNNING, RETRYING, SKIPPED = "queued", "running", "retrying", "skipped"
@@ -33,7 +33,7 @@ UNENDED = frozenset({QUEUED, RUNNING, RETRYING})
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What an attempt that ended has to tell."""
+    """The output and failure of an ended attempt."""
 
     output: str = ""
     failure: str = ""
@@ -54,7 +54,7 @@ class RunRows:
     """The newest that ended, skipped ones aside."""
 
     def enter(self, rows: Iterable[ScheduleRunRow]) -> None:
-        """These were committed, and what `surplus` named was removed."""
+        """Note that these rows were committed, and that those of `surplus` were removed."""
         for row in rows:
             if row.state in UNENDED:
                 self.unended[row.run] = row
@@ -67,7 +67,7 @@ class RunRows:
         del self.ended[: max(0, len(self.ended) - RUNS_KEPT_MAX)]
 
     def writes(self, rows: Sequence[ScheduleRunRow]) -> list[Write]:
-        """The rows, and the removal of those that are too many once they are there."""
+        """The writes of these rows, and the removals of ended runs above the limit."""
         more = [row.run for row in rows if row.state not in UNENDED]
         kept = [*self.ended, *(run for run in more if run not in self.ended)]
         surplus = kept[: max(0, len(kept) - RUNS_KEPT_MAX)]

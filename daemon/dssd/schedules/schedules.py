@@ -1,10 +1,9 @@
-"""The schedules of the daemon: looks at the clock, runs what is due, keeps what became of it.
+"""The schedules of the daemon: runs due schedules and stores the outcomes.
 
-What is to be done is decided by `dssd.machines.schedule`; here it is stored, then done. Each
-attempt is an operation whose principal is the schedule. Invariant: a run that begins was stored
-before, with the due time that it is for, so no due time runs twice; a decision that cannot be
-stored is not made, and is made again later. One decision at a time is made. This module does not
-know what a task does.
+`dssd.machines.schedule` decides; this module stores each decision, then carries it out. Each
+attempt is an operation whose principal is the schedule. Invariant: a run is stored with its due
+time before it begins, so no due time runs twice. A decision that cannot be stored does not count,
+and is made again later. One decision is made at a time. This module does not know what a task does.
 """
 
 import asyncio
@@ -58,22 +57,21 @@ from dssd.store.uninterrupted import finished
 from dssd.supervision.containment import contain
 
 SCHEDULE_LOOK_S = 5.0
-"""The clock is looked at so often at least, so that one that was set is noticed. A run is due for a
-minute before it counts as caught up."""
+"""The clock is read at least this often, so that a change of the clock is noticed. A run that
+begins within a minute does not count as caught up."""
 
 SCHEDULE_LOOK_S_MIN = 0.02
-"""And no oftener, whatever is due."""
+"""The clock is read at most this often."""
 
 SCHEDULE_REST_MS = 60_000
-"""A schedule about which nothing could be decided, by a mistake in the daemon, is looked at again
-after this."""
+"""Pause of a schedule after an internal error in its decision."""
 
 SCHEDULE_RETRY_S = 5.0
-"""When a decision is tried again that could not be stored. A full disk is not emptied sooner."""
+"""Retry interval after a decision could not be stored: a full disk takes longer to clear."""
 
 TRIGGER_REASON_BYTES_MAX = 800
-"""Of an operator's reason for a run: beside the run and its due time it fits into that of an
-operation."""
+"""Length of an operator's reason for a run: with the run and its due time it fits into the reason
+of an operation."""
 
 
 ORIGIN = "the daemon itself"
@@ -95,7 +93,7 @@ class Schedules:
         check: Callable[[ScheduleRow], None],
     ) -> None:
         self._check = check
-        """Raises where whom a schedule acts for may not do what it does."""
+        """Raises if the owner of a schedule lacks a permission that the task needs."""
         self._store = store
         self._book = book
         self._operations = operations
@@ -108,12 +106,12 @@ class Schedules:
         self._changed = asyncio.Event()
         self._deciding = asyncio.Lock()
         self._begun: dict[tuple[int, int], asyncio.Future[None]] = {}
-        """Attempts that somebody waits for to have an operation."""
+        """Attempts whose operation a caller waits for."""
         self._tasks = asyncio.TaskGroup()
         self._attempts: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        """Take up what the daemon before left."""
+        """Continue the runs of the previous daemon."""
         await self._tasks.__aenter__()
         for row in self._book.rows():
             await self._take_up(row)
@@ -126,7 +124,7 @@ class Schedules:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Run nothing more; what is under way is interrupted."""
+        """Start no more runs; interrupt those under way."""
         for task in self._attempts:
             task.cancel()
         await self._tasks.__aexit__(kind, error, trace)
@@ -160,7 +158,7 @@ class Schedules:
         return [self._as_it_stands(each.row) for each in reversed(found)]
 
     def _as_it_stands(self, row: ScheduleRunRow) -> ScheduleRunRow:
-        """A run; of one that is under way, with what it said so far."""
+        """The row of a run; with the present output if it is under way."""
         said = self._task_runs.said(row.operation) if row.state == RUNNING else []
         return replace(row, output="\n".join(said)) if said else row
 
@@ -183,7 +181,7 @@ class Schedules:
         refused = next((each for each in effects if isinstance(each, Refuse)), None)
         if refused is not None:
             raise ScheduleBusy(schedule=name, run=refused.run)
-        # Another run may have begun meanwhile, by the clock or for somebody else.
+        # Another run may have begun meanwhile, by the clock or by another caller.
         run = next(each.what.run for each in effects if isinstance(each, Begin | Queue))
         begun = self._begun.get((live.row.schedule_id, run))
         if begun is not None:
@@ -221,7 +219,7 @@ class Schedules:
         self._telling.tell_broken(live)
 
     async def run(self) -> NoReturn:
-        """Look at the clock, again and again; run it as a task."""
+        """Run due schedules until cancelled; run this as a task."""
         while True:
             self._changed.clear()
             try:
@@ -243,7 +241,7 @@ class Schedules:
         return min(SCHEDULE_LOOK_S, max(SCHEDULE_LOOK_S_MIN, nearest_ms / 1_000))
 
     async def _look_at(self, name: str) -> None:
-        """Decide about one. A mistake in that lets it rest, and leaves the others alone."""
+        """Decide about one schedule. An internal error pauses only this one."""
         row = self._book.find(name)
         if row is None:  # it was removed while others were looked at
             return
@@ -306,7 +304,7 @@ class Schedules:
             case Stop(what):
                 live.stops[what.run].set()
                 self._stop(live, what.run)
-            case _:  # the rest is kept, and nothing more
+            case _:  # the other effects are only stored
                 pass
 
     def _stop(self, live: Live, run: int) -> None:
@@ -356,7 +354,7 @@ class Schedules:
         return await self._operations.ended(row.number)
 
     async def _applied(self, live: Live, what: Run) -> OperationRow:
-        """The operation of an attempt, once it is applied: after one that runs the same task.
+        """The applied operation of an attempt; it waits for an operation that runs the same task.
 
         Raises:
             OperationInProgress: that took too long.

@@ -1,8 +1,8 @@
-"""Running tasks, as operations: planned, applied, kept with what they said, stopped.
+"""Runs tasks as operations: plans and applies them, keeps their output, stops them.
 
-Invariant: a run that a daemon before this one began is over: it failed, for nobody knows how far it
-came. Of a task that is to run alone, the second run is refused with the number of the first. This
-module does not know of schedules.
+Invariant: a run of a previous daemon counts as failed, because its progress is unknown. If a task
+must run alone, a second run is refused with the number of the first. This module does not know of
+schedules.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from dssd.store.rows import OperationRow
 from dssd.supervision.containment import contain
 
 TASK_STOP_S = 10.0
-"""How long a task that was told to stop may take to clean up, before its run counts as ended."""
+"""How long a stopped task may clean up before its run counts as ended."""
 
 
 RUN_TASK = "tasks.run"
@@ -44,7 +44,7 @@ class TaskRuns:
         self._outputs: dict[int, RunOutput] = {}
         """What they said so far."""
         self._stopped: dict[int, str] = {}
-        """Why those that were told to stop were; empty where an operator cancelled them."""
+        """Reasons of stopped runs; empty: an operator cancelled the run."""
         self._given_up: set[int] = set()
         """Operations that were cancelled before their work was done."""
 
@@ -165,7 +165,7 @@ class TaskRunKind(Final):
         return Made(0 if self._runs.take_given_up(row.number) else 1, 1)
 
     async def resumed(self, row: OperationRow) -> Begun:
-        """It is not begun again: whoever wants it to be asks for it."""
+        """A task is not restarted: a caller has to ask for a new run."""
         return Begun(work=_interrupted)
 
 

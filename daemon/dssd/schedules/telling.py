@@ -1,7 +1,7 @@
-"""Which events a schedule tells of.
+"""The events of a schedule.
 
-Invariant: who only reads events learns that a schedule began to fail, once in a while that it goes
-on failing, that it works again, and which due times were missed. One that works says nothing.
+Invariant: the events tell that a schedule began to fail, from time to time that it still fails,
+that it works again, and which due times were missed. A working schedule has no events.
 """
 
 from dss_core.counted import counted

@@ -1,4 +1,4 @@
-"""How schedules stand, for operators.
+"""Views of schedules for operators.
 
 Invariant: a view is the same value until something of its schedule changed.
 """

@@ -1,1 +1,1 @@
-"""The daemon as a service of systemd: its unit, and what it tells its manager."""
+"""The daemon as a systemd service: its unit, and its notifications to the service manager."""

@@ -1,7 +1,7 @@
-"""Tells the service manager that the daemon works, as long as it does.
+"""Sends heartbeats to the service manager while the daemon works.
 
-Invariant: a beat comes from the event loop, after the writer of the log did all that was handed to
-it before. So a loop or a writer that is stuck ends the beats, and the watchdog ends the daemon.
+Invariant: a heartbeat is sent from the event loop, after the log's writer has done all earlier
+work. So a stuck loop or writer stops the heartbeats, and the watchdog kills the daemon.
 """
 
 import asyncio
@@ -10,14 +10,14 @@ from typing import NoReturn, Protocol
 
 
 class Beaten(Protocol):
-    """What takes the beats."""
+    """The receiver of heartbeats."""
 
     @property
     def beat_s(self) -> float:
         """How often."""
 
     def alive(self, status: str) -> None:
-        """One beat."""
+        """Send one heartbeat."""
 
 
 class Heartbeat:
@@ -34,7 +34,7 @@ class Heartbeat:
         self._status = status
 
     async def run(self) -> NoReturn:
-        """Beat again and again."""
+        """Send heartbeats until cancelled."""
         while True:
             await self._reach_writer()
             self._manager.alive(self._status())

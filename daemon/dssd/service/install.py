@@ -1,7 +1,7 @@
 """Writes the unit where systemd finds it.
 
-Invariant: a unit that somebody changed is not overwritten unasked, and a unit is there whole or not
-at all. Nothing is started or enabled: what is to be typed next is said. A service of the machine
+Invariant: a changed unit is not overwritten without --force, and a unit is written completely or
+not at all. Nothing is started or enabled: the command prints what to type next. A system service
 may write where the daemon's file says, and nowhere else.
 """
 
@@ -72,7 +72,7 @@ def _from_root(file: Path | None, what: str, path: Path | None) -> Path | None:
 
 
 def printed(wanted: UnitRequest) -> str:
-    """The unit, for whoever writes it elsewhere; stderr gets what keeps it from starting here.
+    """The unit as text; stderr gets the reasons why it would not start here.
 
     Raises:
         IllegalConfig: as `text_of`.

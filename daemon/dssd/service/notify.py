@@ -1,10 +1,9 @@
-"""What the daemon tells the service manager that started it: sd_notify(3), a datagram of lines.
+"""Notifies the service manager that started the daemon: sd_notify(3), a datagram of lines.
 
-Written here rather than taken from a package: the protocol is these lines, and the package that
-has them was last released years ago and swallows what goes wrong.
+It is written here because the protocol is just these lines; the package for it was last released
+years ago and swallows errors.
 
-Invariant: telling never waits. Nothing is inherited: a job that the daemon starts does not find the
-manager's socket.
+Invariant: a notification never blocks. Child processes do not inherit the manager's socket.
 """
 
 import logging
@@ -14,7 +13,7 @@ from collections.abc import MutableMapping
 from typing import Self
 
 BEAT_S = 10.0
-"""How often the status is told, where no watchdog wants it more often."""
+"""How often the status is sent if no watchdog requires it more often."""
 
 BEATS_PER_WATCHDOG = 3
 """Beats in the time after which the watchdog ends the daemon: two may be late."""
@@ -35,7 +34,7 @@ class ServiceManager:
 
     @classmethod
     def found(cls, environment: MutableMapping[str, str]) -> Self | None:
-        """The one that the environment names, which then names it no longer."""
+        """The manager named by the environment, which is then removed from the environment."""
         path = environment.pop("NOTIFY_SOCKET", "")
         usec = environment.pop("WATCHDOG_USEC", "")
         pid = environment.pop("WATCHDOG_PID", "")

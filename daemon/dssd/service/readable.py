@@ -1,8 +1,8 @@
-"""Whether the user of a service may read what its daemon is made of.
+"""Checks that the user of a service can read the installed daemon.
 
-A daemon of a checkout in somebody's home starts for whoever made it, and for no other user: homes
-are closed. Invariant: only the modes of files are looked at; lists of access beside them, which
-could open or close a directory, are not, so whoever installs may say that it is right.
+A daemon installed in a home directory starts for the owner of that home, but for no other user,
+because homes are closed. Invariant: only file modes are checked, not access control lists, which
+may allow or deny more; so --force overrides the check.
 """
 
 import os
@@ -17,7 +17,7 @@ _READ, _ENTER = stat.S_IROTH, stat.S_IXOTH
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A user, as modes tell them apart."""
+    """A user as file modes see it: user id and groups."""
 
     user: int
     groups: frozenset[int]
@@ -32,8 +32,8 @@ class Reader:
         return cls(found.pw_uid, frozenset(os.getgrouplist(name, found.pw_gid)))
 
     def stopped_at(self, path: Path) -> Path | None:
-        """The first directory on the way that the user may not enter, or the file itself, which
-        it may not read; None where it may, or where nothing is there.
+        """The first directory of the path that the user may not enter, or the file itself if it is
+        unreadable; None if it is readable or missing.
         """
         for way in dict.fromkeys((path.absolute(), path.resolve())):
             for each, wanted in _steps(way):

@@ -2,8 +2,8 @@
 
 Invariant: no directive keeps the daemon from starting jobs on a JVM, which compiles code as it
 runs, so there is no MemoryDenyWriteExecute; a job in a scope of its own outlives a restart, and one
-that is not ends with the daemon (`KillMode=mixed`). What an option of the sandbox needs that a
-user's own manager may not have is left to the system's.
+that is not ends with the daemon (`KillMode=mixed`). Sandbox options that a user's service manager
+may not support are only in the system's unit.
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ START_S_MAX = 600
 after a kill."""
 
 WATCHDOG_S = 60
-"""A loop or a writer that did nothing for so long is not busy but stuck: the slowest sync that was
-seen to end took half of it."""
+"""A loop or a writer without progress for so long is stuck, not busy: the slowest sync ever
+observed took half of it."""
 
 STOP_S_MAX = 20
 """A stop ends by itself within 12 s."""
@@ -37,8 +37,8 @@ NAME = "dssd.service"
 STATE_DIRECTORY = "dssd"
 
 _NOT_AGAIN = f"{int(ExitCode.USAGE)} {int(ExitCode.IO_ERROR)} {int(ExitCode.CONFIG)}"
-"""A wrong command line or configuration fails again; behind a disk that failed to sync nobody knows
-what is stored, and a person looks first."""
+"""Exit codes without a restart: a wrong command line or configuration fails again, and after a
+failed sync a person must look first, because the state of the disk is unknown."""
 """Under /var/lib."""
 
 _SANDBOX = """\

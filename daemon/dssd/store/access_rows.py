@@ -1,4 +1,4 @@
-"""The rows of those who may call from elsewhere. See `dssd.store.rows`."""
+"""The rows of principals. See `dssd.store.rows`."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from dssd.store.row import Row
 
 @dataclass(frozen=True, slots=True)
 class PrincipalRow(Row):
-    """Somebody with a token or a certificate, and what they may do. Administrators write it."""
+    """A principal with a token or a certificate, and its permissions. Administrators write it."""
 
     KEY = ("name",)
     TABLE = "principals"
@@ -16,9 +16,9 @@ class PrincipalRow(Row):
     permissions: str
     """A JSON list; in an object, as ``suspended``, from a restore until it is confirmed."""
     secret: bytes
-    """SHA-256 of the token; empty where a certificate says who it is."""
+    """SHA-256 of the token; empty for a certificate."""
     older_secret: bytes
-    """Of the token before this one, while both are taken; else empty."""
+    """SHA-256 of the previous token, while both are valid; else empty."""
     older_until_ms: int
     """When the older token ends, by the wall clock."""
     expires_at_ms: int | None

@@ -1,4 +1,4 @@
-"""The migration that brought principals: the table of those who may call from elsewhere.
+"""The migration that added the table of principals.
 
 It says the columns as they were then; later changes are migrations of their own.
 """

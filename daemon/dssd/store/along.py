@@ -1,8 +1,8 @@
-"""A row that goes along with what a call commits: neither is durable without the other.
+"""Attaches a row to every commit of a call: neither is durable without the other.
 
-Whoever begins a call does not know which commits it will make, and who commits does not know of the
-call. Invariant: the row is written by every commit that the call's task makes, or a task that it
-began, until the call is over; writing it again changes nothing.
+The guard that begins a call does not know its commits, and the code that commits does not know the
+call. Invariant: every commit of the call's task, or of a task that it started, writes the row until
+the call ends; writing it again changes nothing.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from dssd.store.row import Row
 
 
 class Along:
-    """One row on its way."""
+    """One attached row."""
 
     __slots__ = ("_row", "is_durable")
 
@@ -25,11 +25,11 @@ class Along:
 
     @property
     def writes(self) -> tuple[Write, ...]:
-        """What a commit writes besides its own."""
+        """The additional writes of a commit."""
         return () if self._row is None else (Put(self._row),)
 
     def end(self) -> None:
-        """Go along no more; tasks that the call began may live for long."""
+        """Detach the row; tasks that the call started may live on."""
         self._row = None
 
 
@@ -37,13 +37,13 @@ _going: ContextVar[Along] = ContextVar("going", default=Along(None))  # noqa: B0
 
 
 def going() -> Along:
-    """What goes along with a commit that is made now."""
+    """The attached row of the present task, if any."""
     return _going.get()
 
 
 @contextmanager
 def along(row: Row | None) -> Iterator[Along]:
-    """Have the row, if any, go along with all that is committed within."""
+    """Attach the row, if any, to all commits inside this block."""
     taken = Along(row)
     token = _going.set(taken)
     try:

@@ -47,7 +47,7 @@ PRAGMAS: Sequence[tuple[str, str, str | int]] = (
     # A mapped file turns a disk error into SIGBUS.
     ("mmap_size", "0", 0),
     ("temp_store", "MEMORY", 2),
-    # Else pages that become free are written once more, with zeros.
+    # Otherwise SQLite overwrites freed pages with zeros.
     ("secure_delete", "OFF", 0),
     ("cache_size", str(-STORE_CACHE_KIB), -STORE_CACHE_KIB),
 )
@@ -57,7 +57,8 @@ DAMAGED = frozenset(
     {
         sqlite3.SQLITE_CORRUPT,
         sqlite3.SQLITE_NOTADB,
-        # No statement of ours is wrong while it opens or reads: so the schema is not what it was.
+        # Our statements are correct while opening and reading, so this error means a damaged
+        # schema.
         sqlite3.SQLITE_ERROR,
         sqlite3.SQLITE_CONSTRAINT,
         sqlite3.SQLITE_MISMATCH,

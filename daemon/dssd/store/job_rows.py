@@ -7,7 +7,7 @@ from dssd.store.row import Row
 
 @dataclass(frozen=True, slots=True)
 class JobRow(Row):
-    """A bulk job: what it is, and how it stands. Operators change it, and its end."""
+    """A bulk job: its definition and state. Operators write it, and so does the end of the job."""
 
     KEY = ("job_id",)
     TABLE = "jobs"
@@ -16,7 +16,7 @@ class JobRow(Row):
     kind: str
     """replay, export, backfill, audit or transform."""
     engine: str
-    """Which engine its driver is; the daemon does not look at it."""
+    """The engine of its driver; the daemon ignores it."""
     state: str
     """active, paused, done, failed or cancelled."""
     spec: str
@@ -28,7 +28,7 @@ class JobRow(Row):
     target_storage_topic_id: int
     chunks: int
     rate_bytes_s: int
-    """How much may be published a second; 0: as much as comes."""
+    """Limit of published bytes a second; 0: none."""
     created_at_ms: int
     ended_at_ms: int | None
     failure: str
@@ -36,12 +36,12 @@ class JobRow(Row):
     revision: int
     """Rises with each operation on it."""
     principal: str = ""
-    """Whom it acts for; empty: whoever made it before that was kept."""
+    """Its owner, whose permissions it uses; empty: created before owners were stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobProgressRow(Row):
-    """How far a job came, and which epoch of its drivers counts. Its drivers change it."""
+    """The progress of a job, and the newest epoch of its drivers. Its drivers write it."""
 
     KEY = ("job_id",)
     TABLE = "job_progress"
@@ -54,7 +54,7 @@ class JobProgressRow(Row):
     epoch: int
     """Rises with each driver that takes the job; a lower one publishes nothing."""
     driver: str
-    """Who took it last, in its own words; empty: nobody since a restore."""
+    """Description of its newest driver, by itself; empty: none since a restore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,5 +82,5 @@ class ChunkRow(Row):
     epoch: int
     """Of the driver that published it; 0: it is not published."""
     result: str
-    """What was answered to that driver: JSON; empty until then."""
+    """The answer to that driver: JSON; empty until then."""
     published_at_ms: int | None

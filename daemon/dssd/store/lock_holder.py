@@ -1,7 +1,7 @@
 """Who holds SQLite's lock on a database, as the kernel says.
 
-Whoever asks needs a descriptor of the file, and must not close it before SQLite does: the kernel
-drops all locks of a process on a file with the first descriptor of it that the process closes.
+A caller needs a descriptor of the file, and must not close it before SQLite closes its own: when a
+process closes any descriptor of a file, the kernel drops all its locks on that file.
 """
 
 import fcntl
@@ -20,8 +20,8 @@ def lock_holder(descriptor: int) -> int | None:
     Raises:
         OSError: the file system or the kernel does not tell.
     """
-    # A lock that belonged to the descriptor would conflict with all that processes hold, our own
-    # process too, so its conflict is what is looked for.
+    # Ask whether a lock owned by the descriptor would conflict: it conflicts with locks of all
+    # processes, our own too.
     asked = _LOCK.pack(fcntl.F_WRLCK, 0, _FIRST_BYTE, _BYTES, 0)
     kind, _, _, _, process = _LOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked))
     return None if kind == fcntl.F_UNLCK else process

@@ -1,4 +1,4 @@
-"""Disk space that the store reserves, so that it goes on when the disk is full.
+"""Disk space that the store reserves, so that it can continue when the disk is full.
 
 There are two reserves. The blocks of the write-ahead log are allocated at the start, so commits
 find room. The database has free pages that are on the disk already, and puts new rows into them; it
@@ -16,7 +16,7 @@ import sqlite3
 from pathlib import Path
 
 STORE_RESERVE_SHARE = 16
-"""On a small disk each of these two takes at most this part of it."""
+"""Each of the two reserves takes at most this part of a small disk."""
 
 
 STORE_PAGES_BYTES_KEPT = 2 << 20
@@ -30,7 +30,7 @@ twice what is written back in one go."""
 
 
 RESERVE_ROOM_FACTOR = 2
-"""How much more than what the database grows by must be free."""
+"""Free space that must remain after the database grows."""
 
 
 _ROOM = "room"

@@ -15,7 +15,7 @@ from dssd.store.schedule_rows import SchedulePositionRow, ScheduleRow, ScheduleR
 
 @dataclass(frozen=True, slots=True)
 class IncarnationRow(Row):
-    """Which data this is; a restart keeps it. The one of the highest number counts."""
+    """The incarnation of the data; a restart keeps it. The row with the highest number counts."""
 
     KEY = ("number",)
     TABLE = "incarnations"
@@ -46,7 +46,8 @@ class TopicRow(Row):
     revision: int = 0
     """Rises with each edit by an operator."""
     level: int = 0
-    """Not 0: it holds a group's retry queues (1) or dead letters (2) of another topic."""
+    """Not 0: an internal topic with a group's retry queues (1) or dead letters (2) of another
+    topic."""
     group_id: int = 0
     """The group that it belongs to; 0: a topic of its own."""
     main_topic_id: int = 0
@@ -79,7 +80,8 @@ class StorageTopicRow(Row):
     starts: str
     """The first kept offset of each partition, comma-separated: the low watermarks."""
     begins_us: int = 0
-    """When it took over: its records and producers are younger. 0: it is the first, or has not."""
+    """When it began to take records: its records and producers are younger. 0: it is the first, or
+    has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class CeilingRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class HoldRow(Row):
-    """Records that retention leaves where they are, until their holder has read them."""
+    """Records that retention keeps until their holder has read them."""
 
     KEY = ("holder", "storage_topic_id", "partition")
     TABLE = "holds"
@@ -143,9 +145,9 @@ class GroupRow(Row):
     cursor_generation: int
     """The number of the newest operation that moved cursors of the group; 0: none did."""
     protocol: str = "borrow"
-    """borrow or lease: how its leader and its members talk."""
+    """borrow or lease: the protocol between its leader and its members."""
     on_damage: str = "pass"
-    """pass or stall: what becomes of records that are confirmed damaged."""
+    """pass or stall: how it treats confirmed damaged records."""
     revision: int = 0
     """Rises with each applied operation and each edit."""
     paused: bool = False
@@ -154,24 +156,24 @@ class GroupRow(Row):
     max_deliver: int = 0
     """Attempts before a record is dead; 0: the group has no queues."""
     backoff_ms: str = ""
-    """How long a record rests after each failure, comma-separated; the last one repeats."""
+    """The backoff after each failure, comma-separated; the last one repeats."""
     queue_records: int = 0
     queue_bytes: int = 0
     """How much the queues of one stream may hold; 0: the group has none."""
     ordered: bool = False
     """Records of a key come in order, also through retries."""
     shards: int = 0
-    """In how many slices streams are shared out; 0: as many as the topic has for a base."""
+    """The number of shards; 0: the base of the topic."""
     allocation: str = "sticky"
-    """How streams are shared out."""
+    """sticky or shard: how streams are allocated to members."""
     on_dead_letter: str = "skip"
-    """skip or block: what becomes of a key whose record is dead."""
+    """skip or block: how a key continues after a dead letter."""
     keyless: str = "deliver"
-    """deliver or dead: what becomes of records without a key in an ordered group."""
+    """deliver or dead: how an ordered group treats records without a key."""
     metadata: str = ""
-    """What whoever made it keeps with it; the daemon does not read it."""
+    """Kept for the creator; the daemon does not read it."""
     unused_ms: int = 0
-    """It is removed once no session has subscribed to it for so long; 0: it stays."""
+    """The group is removed after so long without a subscription; 0: never."""
 
     @property
     def full_name(self) -> str:
@@ -194,7 +196,7 @@ class GroupNameRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class LeaderRow(Row):
-    """Who owns a group's progress. The epoch rises with each claim and fences every commit."""
+    """The leader of a group. The epoch rises with each claim and fences every commit."""
 
     KEY = ("group_id",)
     TABLE = "leaders"
@@ -206,7 +208,8 @@ class LeaderRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class GrantRow(Row):
-    """Who borrows a stream. The row is kept while nobody does, because its epoch only grows."""
+    """The holder of a stream. The row stays when there is no holder, because its epoch only
+    grows."""
 
     KEY = ("group_id", "storage_topic_id", "partition")
     TABLE = "grants"
@@ -224,7 +227,7 @@ class GrantRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class StreamSetRow(Row):
-    """How far the versions of a session's stream sets have come, in a group of the lease protocol.
+    """The newest version of a session's stream sets, in a group of the lease protocol.
 
     The row exists while the session has a member; a later member starts at 1 again.
     """
@@ -238,7 +241,7 @@ class StreamSetRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class ProgressRow(Row):
-    """How far a group consumed a stream."""
+    """The progress of a group in a stream."""
 
     KEY = ("group_id", "storage_topic_id", "partition")
     TABLE = "progress"
@@ -259,7 +262,7 @@ class ProgressRow(Row):
     failures: bytes = b""
     """Attempts that surely failed, of unacked records: triples as in ``attempts``."""
     doubts: bytes = b""
-    """How often a client vanished with it, of unacked records: triples as in ``attempts``."""
+    """How often a client vanished that had the unacked record: triples as in ``attempts``."""
     rests: bytes = b""
     """Unacked records that rest: triples (start, end, due in wall-clock milliseconds)."""
     damaged: bytes = b""
@@ -273,7 +276,7 @@ class ProgressRow(Row):
     damaged_count: int = 0
     """How many were damaged, and passed over."""
     moved_count: int = 0
-    """How many more operators passed over than they reopened; negative where it is fewer."""
+    """Records that operators skipped, minus those that they reopened."""
     marked_below: int = 0
     """Unacked records below it were perhaps handed out before an operator moved the cursor."""
     rest_delays: bytes = b""
@@ -288,17 +291,17 @@ class ProgressRow(Row):
     redriving: bytes = b""
     """Of dead letters: which of them that operation redrives: pairs as in ``ranges``."""
     redrive_ms: int = 0
-    """Of dead letters: over how long they come back; 0: nothing says so."""
+    """Of dead letters: the time over which the redrive is spread; 0: none."""
     redrive_whole_keys: bool = False
-    """Of dead letters: those are all that was dead of their keys."""
+    """Of dead letters: the redrive has all dead letters of its keys."""
     errand: int = 0
-    """Of a retry queue: the operation that has its holder deal with entries; 0: none does."""
+    """Of a retry queue: the operation with an errand for its holder; 0: none."""
     errand_kind: str = ""
-    """What it does with them: ``skip`` or ``dead``."""
+    """The errand: ``skip`` or ``dead``."""
     errand_ranges: bytes = b""
-    """Which they are, until they are dealt with: pairs as in ``ranges``."""
+    """The entries of the errand, until it is done: pairs as in ``ranges``."""
     hurried: int = 0
-    """Of a retry queue: the operation that last said which entries are due whatever they say."""
+    """Of a retry queue: the last operation that made entries due at once."""
     hurried_ranges: bytes = b""
     """Which they are: pairs as in ``ranges``."""
 
@@ -320,15 +323,15 @@ class PendingMoveRow(Row):
     added: bytes
     """Offsets that count as acknowledged, after that: pairs as in ``dropped``."""
     redriven: bytes = b""
-    """Of the stream's dead letters: those that are to come back, pairs as in ``dropped``."""
+    """Dead letters of the stream to redrive, pairs as in ``dropped``."""
     discarded: bytes = b""
-    """Of the stream's dead letters: those that are done, pairs as in ``dropped``."""
+    """Dead letters of the stream to discard, pairs as in ``dropped``."""
     redrive_ms: int = 0
-    """Over how long those of ``redriven`` come back."""
+    """The time over which those of ``redriven`` are spread."""
     redrive_whole_keys: bool = False
-    """Those of ``redriven`` are all that is dead of their keys."""
+    """``redriven`` has all dead letters of its keys."""
     errand_kind: str = ""
-    """What becomes of entries of the retry queue: ``now``, ``later``, ``skip`` or ``dead``."""
+    """The errand for entries of the retry queue: ``now``, ``later``, ``skip`` or ``dead``."""
     errand_ranges: bytes = b""
     """Which they are: pairs as in ``dropped``."""
 
@@ -358,7 +361,7 @@ class OperationRow(Row):
     TABLE = "operations"
     number: int
     operation_id: str
-    """The operator's own; a repeated call with it is answered with this operation."""
+    """The operator's own id; a repeated call with it gets this operation."""
     kind: str
     """offsets.rewind for one."""
     subject: str
@@ -380,18 +383,18 @@ class OperationRow(Row):
     applied_at_ms: int
     ended_at_ms: int | None
     revision: int
-    """Of its subject, once it was applied."""
+    """The revision of its subject after it was applied."""
     before: str
-    """What it changed, as it was: JSON."""
+    """The values before the change: JSON."""
     after: str
     failure: str
     """Why it failed, or who cancelled it and why; empty where it is done."""
     undoes: int
-    """The operation that this one takes back; 0: none."""
+    """The operation that this one undoes; 0: none."""
     undone_by: int
     """0: none."""
     not_undoable_because: str
-    """Empty: it can be taken back."""
+    """Empty: it can be undone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,7 +419,7 @@ class BanRow(Row):
     number: int
     """Of the operation."""
     lasts_ms: int | None = None
-    """How long it was to last; unknown in rows of a format before 10."""
+    """Its intended duration; unknown in rows of a format before 10."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,13 +451,13 @@ class SubscriptionRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class EventRow(Row):
-    """Something that happened to records or groups, as operators are told of it."""
+    """An event, as operators see it."""
 
     KEY = ("number",)
     TABLE = "events"
     number: int
-    """Rises, and is never given again: the newest row is never removed. Below 0: a draft, which was
-    committed with what it tells of, and is told under a number of its own soon."""
+    """Rises and is never reused: the newest row is never removed. Below 0: a draft, committed with
+    the change that it reports; it soon gets a number of its own."""
     at_ms: int
     code: str
     severity: str
@@ -465,7 +468,7 @@ class EventRow(Row):
     fields: str
     """A JSON object of strings."""
     times: int
-    """How often it was told, the first time included."""
+    """How often it occurred, the first time included."""
     last_at_ms: int
 
 

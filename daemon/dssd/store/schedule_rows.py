@@ -7,13 +7,13 @@ from dssd.store.row import Row
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRow(Row):
-    """A task that the daemon runs by the clock. Operators write it, and nobody else."""
+    """A schedule. Only operators write it."""
 
     KEY = ("name",)
     TABLE = "schedules"
     name: str
     schedule_id: int
-    """One that is made anew under the name is another."""
+    """A schedule that is created again under the name gets another id."""
     task: str
     arguments: str
     """Of the task: a JSON object of strings."""
@@ -28,17 +28,17 @@ class ScheduleRow(Row):
     backoff_ms: int
     paused: bool
     since_ms: int
-    """Due times up to it do not count: it was made, changed or resumed then."""
+    """Due times up to it do not count: the schedule was created, edited or resumed then."""
     created_at_ms: int
     revision: int = 0
     """Rises with each edit."""
     principal: str = ""
-    """Whom it acts for; empty: whoever made it before that was kept."""
+    """Its owner, whose permissions it uses; empty: created before owners were stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulePositionRow(Row):
-    """How far the due times of a schedule are decided."""
+    """Up to where the due times of a schedule are decided."""
 
     KEY = ("schedule_id",)
     TABLE = "schedule_positions"
@@ -50,7 +50,7 @@ class SchedulePositionRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRunRow(Row):
-    """A run of a schedule, or due times that were not run."""
+    """A run of a schedule, or due times that were skipped."""
 
     KEY = ("schedule_id", "run")
     TABLE = "schedule_runs"
@@ -67,10 +67,10 @@ class ScheduleRunRow(Row):
     retry_at_ms: int | None
     """When the next attempt begins."""
     operation: int
-    """Of the latest attempt; 0: none."""
+    """The operation of the latest attempt; 0: none."""
     output: str
-    """What it said, as far as it is kept."""
+    """Its output, as far as it is kept."""
     failure: str
     """Why it failed, or was skipped; empty where it did not."""
     count: int
-    """Of due times that it stands for."""
+    """The number of due times that it covers."""

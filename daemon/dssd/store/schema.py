@@ -100,7 +100,7 @@ def add_ceilings(db: "sqlite_utils.Database") -> None:
 
 
 def add_fate(db: "sqlite_utils.Database") -> None:
-    """Add what became of records to progress, and what a group does at damage."""
+    """Add the fate of records to progress, and a group's policy for damage."""
     for column in ("failures", "doubts", "rests", "damaged"):
         db.execute(f"ALTER TABLE progress ADD COLUMN {column} BLOB NOT NULL DEFAULT x''")
     for kind in ("acked", "filtered", "lost", "damaged"):
@@ -122,7 +122,7 @@ def add_events(db: "sqlite_utils.Database") -> None:
 
 
 def add_operations(db: "sqlite_utils.Database") -> None:
-    """Add the tables of operations, and what operations change in the rows that are there."""
+    """Add the tables of operations, and the columns that operations need in existing tables."""
     _add_columns(db, OPERATED_COLUMNS)
     _add_tables(db, _OPERATION_TABLES)
 
@@ -133,7 +133,7 @@ def add_schedules(db: "sqlite_utils.Database") -> None:
 
 
 def add_asked_delays(db: "sqlite_utils.Database") -> None:
-    """Add how long rests and bans were to last, beside when they end."""
+    """Add the intended durations of rests and bans."""
     db.execute("ALTER TABLE progress ADD COLUMN rest_delays BLOB NOT NULL DEFAULT x''")
     fill(db.conn, "progress")
     db.execute("ALTER TABLE bans ADD COLUMN lasts_ms INTEGER")
@@ -141,7 +141,7 @@ def add_asked_delays(db: "sqlite_utils.Database") -> None:
 
 
 def add_queues(db: "sqlite_utils.Database") -> None:
-    """Add retry queues and dead letters: whose topics they are, and how far each has come."""
+    """Add retry queues and dead letters: the owners of their topics, and their progress."""
     _add_columns(db, QUEUE_COLUMNS)
 
 
@@ -151,29 +151,29 @@ def add_growth(db: "sqlite_utils.Database") -> None:
 
 
 def add_incarnations(db: "sqlite_utils.Database") -> None:
-    """Add the table that says which data this is; the catalogue draws that as it opens."""
+    """Add the table of incarnations; the catalogue draws the first one as it opens."""
     _add_tables(db, _INCARNATION_TABLES)
 
 
 def add_redrive_rates(db: "sqlite_utils.Database") -> None:
-    """Add over how long dead letters come back."""
+    """Add the time over which a redrive is spread."""
     columns = ("redrive_ms INTEGER NOT NULL DEFAULT 0",)
     _add_columns(db, {"progress": columns, "pending_moves": columns})
 
 
 def add_group_metadata(db: "sqlite_utils.Database") -> None:
-    """Add what whoever made a group keeps with it, and when an unused one goes."""
+    """Add the metadata of groups, and the time after which unused ones are removed."""
     columns = ("metadata TEXT NOT NULL DEFAULT ''", "unused_ms INTEGER NOT NULL DEFAULT 0")
     _add_columns(db, {"groups": columns})
 
 
 def add_errands(db: "sqlite_utils.Database") -> None:
-    """Add what operations ask of entries of retry queues."""
+    """Add errands of operations for retry queues."""
     _add_columns(db, ERRAND_COLUMNS)
 
 
 def add_owners(db: "sqlite_utils.Database") -> None:
-    """Add for whom schedules and jobs act."""
+    """Add the owners of schedules and jobs."""
     _add_columns(db, OWNER_COLUMNS)
 
 

@@ -60,8 +60,8 @@ class SqliteStore:
 
         ``on_failure`` is called once when disk or database failed, with DiskFailed or StoreDamaged.
         It is called in the store's thread, because a busy loop must not delay the end of the
-        process. From then on every call raises the same error, and only a restart finds out what
-        is on the disk. For a programmer's error in the thread it is called with that error.
+        process. From then on every call raises the same error; only a restart can find out what is
+        on the disk. For a programmer's error in the thread it is called with that error.
 
         Raises:
             DataDirectoryNewer: a newer version wrote it.

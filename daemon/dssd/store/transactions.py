@@ -55,7 +55,7 @@ class IdRequest:
     """A request for a number that was never returned before."""
 
     count: int = 1
-    """How many of them are given at once; the last one is returned."""
+    """How many numbers to reserve; the last one is returned."""
 
 
 Request = CommitRequest | IdRequest

@@ -1,4 +1,4 @@
-"""Runs changes to their end although their caller is cancelled.
+"""Runs a change to its end even if its caller is cancelled.
 
 A call may be cancelled between a commit and the step that makes memory agree with it. Work that
 must not stop there runs in its own task, and the cancellation reaches the caller afterwards.

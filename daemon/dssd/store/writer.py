@@ -66,7 +66,7 @@ Task = CommitRequest | IdRequest | Question | Open | WriteBack | Copy | Close
 
 
 class _Ended(Exception):
-    """The store is to be closed, and nobody waits for a copy."""
+    """The store closes, and no caller waits for a copy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,15 +137,16 @@ class StoreWriter:
                 return
 
     def _done(self, transactions: Transactions, jobs: Sequence[Job]) -> list[Job]:
-        """Do all that is asked for, but for copies; returns those that ask for the end."""
+        """Do all jobs but copies; returns the requests to end."""
         self._answered(_questions(transactions, jobs) + self._committed(transactions, jobs))
         self._answered(_written_back(transactions, jobs))
-        # On a full disk what was committed stays in the log, and the next transaction tries again.
+        # On a full disk the commits stay in the write-ahead log, and the next transaction tries
+        # again.
         _unless_full(transactions.write_back_if_due)
         return [job for job in jobs if isinstance(job.task, Close)]
 
     def _copy(self, transactions: Transactions, job: Job, copy: Copy, closing: list[Job]) -> None:
-        """Copy the database; what comes meanwhile is done between the pieces."""
+        """Copy the database; other jobs are done between the pieces."""
         failed: list[BaseException] = []
 
         def between() -> None:

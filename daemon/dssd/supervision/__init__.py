@@ -1,1 +1,1 @@
-"""What goes on after a mistake, and what ends the daemon."""
+"""Supervision: which errors the daemon survives, and which end it."""

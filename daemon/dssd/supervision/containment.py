@@ -1,12 +1,14 @@
-"""Keeps what stands beside the core from ending the daemon: services, tasks, questions, steps.
+"""Contains errors of parts outside the core: services, tasks, questions. They do not end the
+daemon.
 
-An exception that nobody foresaw ends what raised it: one run, one scrape, one call; a service
-begins anew after a pause. It is told with its traceback in the log, as an event, and in a metric.
+An unforeseen exception ends only the run, scrape or call that raised it; a service restarts after a
+pause. It is told with its traceback in the log, as an event, and in a metric.
 
-Invariant: what the core raises is raised on, for nobody knows the state that it left; so are a disk
-that failed, and what is no `Exception`. An exception is the core's if it was raised in the core's
-rooms, or in a library below them: a question that meets a broken leader ends the daemon, a question
-that divides by zero does not. A condition that was not foreseen tells of no broken state.
+Invariant: an exception of the core is raised again, because the state that it left is unknown; so
+are a failed disk, and anything that is no `Exception`. An exception belongs to the core if it was
+raised in a package of the core, or in a library called from there: a question that meets a broken
+leader ends the daemon, a question that divides by zero does not. An unforeseen condition does not
+mean broken state.
 """
 
 import asyncio
@@ -31,12 +33,12 @@ from dssd.events.model import Event, Note
 
 SERVICE_PAUSE_S = 1.0
 SERVICE_PAUSE_S_MAX = 60.0
-"""A service that met an unforeseen error begins anew after this, twice as long each time, up to a
-minute; one that ran for that long begins with the first pause again."""
+"""Pause before a service restarts after an unforeseen error; doubles each time, up to a minute. A
+service that ran for a minute starts with the first pause again."""
 
 TRACEBACK_EVERY_S = 10.0
-"""Of the unforeseen errors of one part, one traceback is logged in this time: who asks what fails a
-thousand times a second must not fill the log. All are counted."""
+"""At most one traceback for each part is logged in this time, so that a caller that triggers a
+thousand errors a second does not fill the log. All are counted."""
 
 UNFORESEEN_CHARACTERS_MAX = 300
 """Of an unforeseen error, in what is told of it; the log has all."""
@@ -55,19 +57,19 @@ _BESIDE = (
     "dssd.machines.job", "dssd.machines.schedule", "dssd.machines.watch_board",
     "dssd.topics.located", "dssd.topics.queue_trims", "dssd.topics.retention",
 )  # fmt: skip
-"""What only looks, or cleans up and may begin anew, in the rooms of the core."""
+"""Modules in packages of the core that only read, or that clean up and can restart."""
 
 _ENDING = (DataDirectoryReplaced, DiskFailed, StoreDamaged, StoreUnguarded)
 """Conditions after which nothing can be promised any more."""
 
 
 class StateUnknown(Exception):
-    """Memory may not be what was committed, whoever raised it: the daemon ends."""
+    """Memory may differ from what was committed, so the daemon must end."""
 
 
 @contextmanager
 def between_store_and_memory() -> Iterator[None]:
-    """For what makes memory agree with a commit that is done: whatever it raises is the core's.
+    """For code that updates memory after a commit: any exception counts as the core's.
 
     Raises:
         StateUnknown: it raised something.
@@ -86,7 +88,7 @@ _logged_s: dict[str, float] = {}
 
 
 def contain(part: str, error: Exception, note: Note) -> InternalError:
-    """Take an exception that ended something of a part; returns it as a condition.
+    """Contain an exception of a part; returns it as a condition.
 
     Raises:
         Exception: the same, if it is the core's.
@@ -109,7 +111,7 @@ Service = tuple[str, Callable[[], Awaitable[None]]]
 
 
 async def kept(part: str, run: Callable[[], Awaitable[None]], note: Note) -> None:
-    """Run a service until it is cancelled: after an exception it begins anew."""
+    """Run a service until cancelled; restart it after an exception."""
     contained[part] += 0  # it is shown before anything happens
     pause_s = SERVICE_PAUSE_S
     while True:
@@ -125,7 +127,7 @@ async def kept(part: str, run: Callable[[], Awaitable[None]], note: Note) -> Non
 
 
 def is_the_cores(error: BaseException) -> bool:
-    """Whether it ends the daemon."""
+    """Whether the exception belongs to the core and ends the daemon."""
     if isinstance(error, BaseExceptionGroup):
         return any(is_the_cores(each) for each in error.exceptions)
     if isinstance(error, DssError):

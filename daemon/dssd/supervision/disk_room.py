@@ -1,7 +1,8 @@
-"""Tells when the disk is too full for what is published, and when there is room again.
+"""Tells by events when the disk is too full for publishing, and when it has room again.
 
-Invariant: at the brink, where small frames find room and large ones do not, it is told once: there
-is room again once nothing was refused for a while. Frames are refused elsewhere; it only looks.
+Invariant: a nearly full disk, with room for small frames only, causes one event: the disk counts as
+having room once no frame was refused for a while. The log refuses frames; this module only
+observes.
 """
 
 import asyncio
@@ -14,10 +15,11 @@ from dssd.events.kinds import DISK_FULL, DISK_ROOM
 from dssd.events.model import Event, EventKind, Note
 
 DISK_LOOK_S = 1.0
-"""How often it is looked whether the disk is full: soon enough for who is woken by it."""
+"""How often the disk is checked: soon enough for an operator on call."""
 
 DISK_ROOM_AFTER_LOOKS = 10
-"""Looks without a refusal before there is room again: at the brink, frames are refused in turns."""
+"""Checks without a refusal before the disk counts as having room: on a nearly full disk only some
+frames are refused."""
 
 
 _LOG = logging.getLogger(__name__)

@@ -1,1 +1,1 @@
-"""Topics: what can be published to and read from; kept in the store, answered from memory."""
+"""Topics: stored in the store, answered from memory."""

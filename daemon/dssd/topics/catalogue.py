@@ -1,12 +1,11 @@
 """The catalogue of topics: answers from memory, changes through the store.
 
-Internal topics, which hold queues of groups, come and go with their group and the topic whose
-records they hold. They are found by stream, never by name, and nobody is shown them unasked.
+Internal topics hold the queues of groups. They live as long as their group and the topic whose
+records they hold. They are found by stream, never by name, and listings leave them out.
 
 Invariant: memory equals the committed rows, and no two topics own one subject. A change is
 committed first, then applied to the log, then to memory, then the watchers are told; it runs to its
-end even if its caller goes away. The catalogue must not know sessions, and of groups only that
-they exist: they watch it.
+end even if its caller goes away. The catalogue must not know sessions or groups; groups watch it.
 """
 
 import asyncio
@@ -61,7 +60,7 @@ from dssd.topics.topic_writes import deletes, drops, puts
 __all__ = ["Catalogue", "NewTopic", "StorageTopic", "Topic"]
 
 Changed = Callable[[Topic, bool], None]
-"""Told of a topic, and whether it was removed."""
+"""Called with a topic, and whether it was removed."""
 
 ANY_LEVEL = "+"
 
@@ -80,8 +79,8 @@ class StreamKeeper(Protocol):
     ) -> AbstractAsyncContextManager[Ends]:
         """Where a storage topic ends; it is sealed once the block is left without an error.
 
-        Meanwhile appends wait: for their refusal, or after an error to be stored. The heir, which
-        takes over, has no record that is older, and no producer that began before.
+        Meanwhile appends wait: they are refused afterwards, or stored if there was an error. The
+        next storage topic has no older record, and no producer that began earlier.
         """
 
     async def remove_storage_topic(self, storage_topic_id: int) -> None:
@@ -100,7 +99,7 @@ class Catalogue:
         self._by_name: dict[str, Topic] = {}
         self._by_storage_topic: dict[int, tuple[Topic, StorageTopic]] = {}
         self._by_first_level: dict[str, dict[str, Topic]] = {}
-        """By how a pattern begins, then by name; those that begin with a wildcard under ``+``."""
+        """By the first level of a pattern, then by name; a wildcard counts as ``+``."""
         self._internal = InternalTopics()
         self._watchers: Listeners[tuple[Topic, bool]] = Listeners()
         self._changing = asyncio.Lock()
@@ -152,7 +151,7 @@ class Catalogue:
         return owner and self._internal.queues_of(group_id, *owner, main.partition)
 
     def id_of(self, name: StreamName) -> StreamId:
-        """The stream that people write like this.
+        """The stream with this written name.
 
         Raises:
             StreamNotFound: there is none.
@@ -166,7 +165,7 @@ class Catalogue:
         return StreamId(part.storage_topic_id, name.partition)
 
     def name_of(self, stream: StreamId) -> StreamName:
-        """How people write the stream.
+        """The written name of the stream.
 
         Raises:
             StreamNotFound: there is none.
@@ -183,7 +182,7 @@ class Catalogue:
         return self._owner(stream)[0]
 
     def has_storage_topic(self, storage_topic_id: int) -> bool:
-        """Whether some topic has this storage topic; once it is removed, none ever has again."""
+        """Whether a topic has this storage topic; once removed, its id is never used again."""
         return storage_topic_id in self._by_storage_topic
 
     def meeting(self, wanted: TopicFilter) -> tuple[Topic, ...]:
@@ -195,7 +194,7 @@ class Catalogue:
         )
 
     def _perhaps_meeting(self, wanted: TopicFilter) -> list[Topic]:
-        """The topics that have a pattern which may begin like the filter, by name."""
+        """The topics whose patterns share a first level with the filter, by name."""
         first = _first_level(wanted)
         if first == ANY_LEVEL:
             return list(self.topics())
@@ -215,11 +214,11 @@ class Catalogue:
         return self._watchers.add(told)
 
     def guard(self, guard: TopicGuard) -> None:
-        """Ask this from now on before a topic is made or switched."""
+        """Ask this guard from now on before a topic is created or switched."""
         self._guard = guard
 
     def unchanging(self) -> AbstractAsyncContextManager[None]:
-        """Within the block nothing changes topics, but for their settings."""
+        """Inside this block topics do not change, except for their settings."""
         return self._changing
 
     async def create(self, new: NewTopic) -> Topic:
@@ -229,7 +228,7 @@ class Catalogue:
             IllegalName, InternalTopic, IllegalFilter, IllegalArgument: it can never be a topic.
             TopicExists: the name is taken.
             TopicsOverlap: another topic owns some of its subjects.
-            DssError: what reads topics cannot be with it.
+            DssError: a reader of topics cannot follow it.
         """
         refuse_internal(new.name)
         new.check()
@@ -255,18 +254,19 @@ class Catalogue:
         await finished(work, name=f"add storage topic {ordinal} of {topic_id}")
 
     async def switch(self, topic_id: int, ordinal: int) -> None:
-        """Let the storage topic of an ordinal take over; nothing where it has.
+        """Switch to the storage topic of an ordinal; nothing if it has taken over already.
 
         Raises:
             TopicNotFound: it was removed.
             DiskFull: nothing has changed.
-            DssError: who reads it cannot follow; nothing has changed.
+            DssError: a reader cannot follow; nothing has changed.
         """
         work = self._switch(topic_id, ordinal)
         await finished(work, name=f"switch topic {topic_id} to {ordinal}")
 
     async def drop_storage_topics(self, topic_id: int, ordinals: Collection[int]) -> None:
-        """Remove storage topics that neither take records nor wait before one that stays.
+        """Remove storage topics: not the producing one, and no waiting one that comes before one
+        that stays.
 
         The queues that groups have of them go along, with all that they hold.
 
@@ -278,7 +278,7 @@ class Catalogue:
         await finished(work, name=f"drop storage topics of {topic_id}")
 
     async def make_queues(self, group_id: int, topic: Topic) -> None:
-        """Make what is missing of the internal topics of a group and a topic.
+        """Create the missing internal topics of a group and a topic.
 
         Raises:
             GroupNotFound, TopicNotFound: one of them is gone.
@@ -361,7 +361,7 @@ class Catalogue:
                     # An edit of the topic may have been committed meanwhile.
                     after = switched(self._by_id(topic_id), *ends)
                     self._enter(after)
-                    # Who checks frames is told before what was held is refused.
+                    # Tell the frame checks before the waiting appends are refused.
                     self._tell(after, removed=False)
 
     async def _drop_storage_topics(self, topic_id: int, ordinals: Collection[int]) -> None:
@@ -488,7 +488,7 @@ class Catalogue:
         return owner
 
     def _open(self, topic: Topic) -> None:
-        """Make a topic that was committed known; what was known of it stays as it is."""
+        """Add a committed topic to memory; its known storage topics stay as they are."""
         for part in topic.storage_topics:
             self._log.open_storage_topic(part.storage_topic_id, part.partitions)
         self._enter(topic)

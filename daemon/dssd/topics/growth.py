@@ -1,4 +1,4 @@
-"""How a topic grows: what its next storage topic is like, and what a switch makes of it. Pure.
+"""Growth of topics: the shape of the next storage topic, and the effect of a switch. Pure.
 
 ::
 
@@ -24,8 +24,8 @@ from dss_core.routing import key_hash, partition_of
 from dssd.topics.model import StorageTopic, Topic
 
 KEYS_SAMPLED = 1_024
-"""Keys by which the share is estimated that changes its partition: to about three in a hundred.
-More would hold the event loop for longer than 2 ms."""
+"""Sample size for estimating the share of keys that change their partition, to about three in a
+hundred. More keys would block the event loop for over 2 ms."""
 
 
 def next_part(topic: Topic, partitions: int, storage_topic_id: int = 0) -> StorageTopic:
@@ -48,7 +48,7 @@ def next_part(topic: Topic, partitions: int, storage_topic_id: int = 0) -> Stora
 
 
 def refuse_waiting(topic: Topic) -> None:
-    """Refuse to grow past a storage topic that has not taken over.
+    """Refuse to add a storage topic while another one waits to take over.
 
     Raises:
         StorageTopicWaits: there is one.
@@ -60,7 +60,7 @@ def refuse_waiting(topic: Topic) -> None:
 
 
 def taking_over(topic: Topic) -> StorageTopic:
-    """The storage topic that a switch lets take over.
+    """The storage topic that a switch selects.
 
     Raises:
         NothingToSwitchTo: there is none.
@@ -71,7 +71,8 @@ def taking_over(topic: Topic) -> StorageTopic:
 
 
 def switched(topic: Topic, ends: Sequence[int], begins_us: int) -> Topic:
-    """The topic once the next storage topic has taken over, and its old one ends there."""
+    """The topic after a switch: the next storage topic takes records, the old one has these
+    ends."""
     old, new = topic.producing, taking_over(topic)
     changed = {
         old.ordinal: replace(old, ends=tuple(ends)),
@@ -86,7 +87,7 @@ def switched(topic: Topic, ends: Sequence[int], begins_us: int) -> Topic:
 
 
 def moved_share(topic: Topic, old: StorageTopic, new: StorageTopic) -> float:
-    """About which share of keys has another partition number in the new storage topic."""
+    """The estimated share of keys that get another partition number in the new storage topic."""
     moved = 0
     for number in range(KEYS_SAMPLED):
         hashed = key_hash(str(number).encode())

@@ -1,7 +1,7 @@
-"""Who is asked before a topic is made.
+"""The port for readers that may refuse a new topic.
 
-Invariant: it is asked while nothing else changes topics, so what it lets through is still right
-when that is committed. It must not wait.
+Invariant: it is asked while topics cannot change, so its answer is still right at the commit. It
+must not wait.
 """
 
 from typing import Protocol
@@ -10,18 +10,18 @@ from dssd.topics.model import Topic
 
 
 class TopicGuard(Protocol):
-    """Refuses what readers of topics cannot follow."""
+    """Refuses topics that readers cannot follow."""
 
     def check_new(self, topic: Topic) -> None:
-        """Refuse a topic that is about to be made.
+        """Refuse a topic that is about to be created.
 
         Raises:
-            DssError: it cannot be there beside what is read.
+            DssError: an existing reader cannot follow it.
         """
 
 
 class Unguarded:
-    """Lets everything through."""
+    """Accepts every topic."""
 
     def check_new(self, topic: Topic) -> None:
-        """It may be made."""
+        """Accept it."""

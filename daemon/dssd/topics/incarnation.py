@@ -1,8 +1,8 @@
-"""Which data a daemon has: its *incarnation*, a random id that a restart keeps.
+"""The *incarnation* of a daemon's data: a random id that a restart keeps.
 
-Offsets, ids and epochs are of one incarnation; data that is restored from a backup gets another,
-for what was given behind the backup may be given again. Invariant: it is durable before anybody is
-told. This module must not know who is.
+Offsets, ids and epochs are valid in one incarnation. Restored data gets a new one, because the lost
+daemon may have assigned some of them after the backup. Invariant: it is durable before any client
+sees it. This module must not know clients.
 """
 
 import os
@@ -17,7 +17,7 @@ INCARNATION_BYTES = 16
 
 
 async def incarnation_of(store: Store) -> IncarnationRow:
-    """The store's; one that has none yet gets it."""
+    """The incarnation of the store; a new store gets its first one."""
     rows = await scan_all(store, IncarnationRow)
     if rows:
         return rows[-1].row
@@ -27,6 +27,6 @@ async def incarnation_of(store: Store) -> IncarnationRow:
 
 
 def next_incarnation(before: Sequence[IncarnationRow]) -> IncarnationRow:
-    """Another one than all before it; their numbers begin at 1."""
+    """A new incarnation; their numbers begin at 1."""
     number = max((row.number for row in before), default=0) + 1
     return IncarnationRow(number, os.urandom(INCARNATION_BYTES))

@@ -1,9 +1,9 @@
-"""Internal topics: what holds a group's retry queue and dead letters of one topic. Pure.
+"""Internal topics: each holds a group's retry queues, or its dead letters, for one topic. Pure.
 
 Each has the storage topics of the topic whose records it holds, with the same ordinals, partitions
-and factors, so the queues of a stream have its number. Invariant: their names are no names of
-topics, so nobody can make or ask for one; they own no subjects, so no filter selects them; no
-retention is theirs, and what they hold is always synced.
+and factors, so the queues of a stream have its number. Invariant: their names are not legal topic
+names, so no caller can create or name one. They own no subjects, so no filter selects them. They
+have no retention, and durability sync.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,7 +24,7 @@ class InternalTopics:
         self._of: dict[int, dict[tuple[int, int], Topic]] = {}
 
     def enter(self, topic: Topic) -> None:
-        """Know a topic, also anew."""
+        """Add or replace a topic."""
         own = self._of.setdefault(topic.group_id, {})
         own[topic.main_topic_id, topic.level] = topic
 
@@ -63,7 +63,7 @@ class InternalTopics:
 
 
 def refuse_internal(named: str) -> None:
-    """Refuse what names an internal topic: itself, one of its streams, or a filter.
+    """Refuse a text that names an internal topic: its name, one of its streams, or a filter.
 
     Raises:
         InternalTopic: it does.
@@ -76,7 +76,7 @@ def refuse_internal(named: str) -> None:
 def internal_topic(
     level: int, group_id: int, main: Topic, topic_id: int, created_at_ms: int
 ) -> Topic:
-    """A new one, to be `grown`."""
+    """A new internal topic without storage topics; `grown` adds them."""
     return Topic(
         topic_id=topic_id,
         name=internal_name(level, group_id, main.topic_id),

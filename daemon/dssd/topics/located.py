@@ -1,7 +1,7 @@
-"""Which offsets lie between two times, stream after stream of a topic.
+"""Finds the offsets between two times, for each stream of a topic.
 
-Invariant: what is found is kept when it is looked at, and older storage topics come first. Times
-are append times; a stream's never fall.
+Invariant: the offsets are kept records at the time of the search, and older storage topics come
+first. Times are append times; a stream's never fall.
 """
 
 from collections.abc import AsyncIterator

@@ -15,7 +15,7 @@ from dssd.store.rows import StorageTopicRow, TopicRow
 
 RETENTION_MS_MAX = 100 * 366 * 24 * 3_600 * 1_000
 RETENTION_BYTES_MAX = 1 << 60
-"""A century, an exbibyte: who wants to keep more leaves the limit out."""
+"""A century, an exbibyte: to keep more, set no limit."""
 
 
 DURABILITIES = ("sync", "os")
@@ -49,8 +49,8 @@ class StorageTopic:
     def to_row(self, topic_id: int, starts: Sequence[int]) -> StorageTopicRow:
         """Its row, with the first kept offset of each partition.
 
-        Retention raises these in the row alone: who writes a row again takes them from the row as
-        it is stored, under its version. A storage topic that holds nothing yet has zeros.
+        Retention raises these in the row alone, so code that rewrites a row takes them from the
+        stored row, under its version. A storage topic that holds nothing yet has zeros.
         """
         assert len(starts) == self.partitions, starts
         return StorageTopicRow(
@@ -188,7 +188,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """What somebody asks for when they create a topic."""
+    """The request for a new topic."""
 
     name: str
     partitions: int
@@ -202,7 +202,7 @@ class NewTopic:
     if_not_exists: bool = False
 
     def check(self) -> None:
-        """Refuse what can never be a topic.
+        """Refuse a request that no topic can satisfy.
 
         Raises:
             IllegalName: the name breaks its rule.

@@ -1,4 +1,4 @@
-"""Collects old storage topics of which nothing is left, once retention has had its turn.
+"""Removes old storage topics without records, after retention has run.
 
 ::
 
@@ -6,8 +6,9 @@
     orders/1 sealed, records      │ that groups have of it; an older one always goes first
     orders/2 takes records        └─► the first one is orders/1 then; ordinals never come again
 
-Invariant: what goes has no record, nobody holds it, its producers are forgotten by age, and all in
-its queues is done. It must not know what becomes of the rows that groups have of its streams.
+Invariant: a removed storage topic has no record and no hold, its producers are forgotten by age,
+and all entries of its queues are finished. This module must not know how groups clean up their rows
+of its streams.
 """
 
 import logging
@@ -46,7 +47,7 @@ class OldStorageTopics:
         self._clock = clock
 
     async def collect(self) -> int:
-        """Collect what is done of all topics once; returns how many storage topics went."""
+        """Remove finished storage topics of all topics once; returns how many."""
         dropped = 0
         for topic in self._catalogue.topics():
             try:

@@ -1,8 +1,8 @@
-"""Trims the queues of groups behind what is done: at start, then at intervals, queue after queue.
+"""Removes finished entries of groups' queues: at start, then at intervals, queue after queue.
 
-No retention is theirs. Invariant: only whole files go, and of a record no file goes before its
-group's stored progress says that it is done, and that the record it was made of is acknowledged.
-The log says which queues have a file that could go; only of those the progress is read.
+Queues have no retention. Invariant: only whole files are removed, and only after the group's stored
+progress covers all their entries and the sources of these. The log names the queues with a
+removable file; only their progress is read.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class QueueTrims:
 
 
 async def done_below(store: Store, group_id: int, queue: StorageTopic) -> Sequence[int]:
-    """Below which offset all in a queue is done, by partition; nothing is where there is no row."""
+    """The offset below which all entries of a queue are finished, by partition; 0 without a row."""
     floors = [0] * queue.partitions
     for found in await scan_all(store, ProgressRow, (group_id, queue.storage_topic_id)):
         floors[found.row.partition] = min(found.row.floor, found.row.applied_end)

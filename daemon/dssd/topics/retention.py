@@ -1,12 +1,12 @@
-"""When retention is enforced: at start, then at intervals, topic after topic.
+"""Enforces retention: at start, then at intervals, topic after topic.
 
-A bound on bytes is that of the topic: its newest storage topics have their bytes first, and older
-ones share what is left. Invariant: one topic at a time, so that retention never competes with
-itself for the disk. When the disk has no room for a deletion, it is retried at the next interval.
-If the wall clock ran ahead of the time that passed since the start, nothing is deleted for its age:
-a clock that was set wrong must not delete young records. Until the clock is set back, or the next
-start accepts it, only bounds on bytes are enforced. The readers of a topic are told before its
-records are deleted. The log chooses the segments.
+A limit of bytes applies to the whole topic: the newest storage topic uses it first, older ones
+share the rest. Invariant: one topic at a time, so that retention never competes with itself for the
+disk. When the disk has no room for a deletion, it is retried at the next interval. If the wall
+clock ran ahead of the time that passed since the start, nothing is deleted for its age: a clock
+that was set wrong must not delete young records. Until the clock is set back, or the next start
+accepts it, only bounds on bytes are enforced. The readers of a topic are told before its records
+are deleted. The log chooses the segments.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ from dssd.log.port import AboutToGo
 from dssd.topics.catalogue import Catalogue, StorageTopic, Topic
 
 CLOCK_JUMP_MS = 3_600 * 1_000
-"""A wall clock that runs ahead of time passed by more is wrong, now or before: nothing is deleted
-for its age by such a clock."""
+"""If the wall clock gains more than this on the monotonic clock, one of its readings was wrong:
+nothing is deleted by age then."""
 
 
 _LOG = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ _LOG = logging.getLogger(__name__)
 def shares(
     topic: Topic, retention_bytes: int | None, kept_bytes: Callable[[int], int]
 ) -> list[tuple[StorageTopic, int | None]]:
-    """How many bytes of each storage topic are kept, oldest first; all where there is no bound."""
+    """The bytes to keep of each storage topic, oldest first; all without a limit."""
     left = retention_bytes
     shared: list[tuple[StorageTopic, int | None]] = []
     for part in reversed(topic.storage_topics):
@@ -62,17 +62,17 @@ class Trimmed(Protocol):
 
 
 class Readers(Protocol):
-    """Told before retention deletes records."""
+    """Readers of topics, called before retention deletes records."""
 
     async def about_to_go(self, topic: Topic, going: Mapping[StreamId, Range]) -> None:
-        """These offsets are deleted next; told again when the deletion is retried."""
+        """These offsets are about to be deleted; called again when the deletion is retried."""
 
 
 class Collects(Protocol):
-    """Told when a round is over, by a clock that is trusted."""
+    """Called after a round, if the clock is trusted."""
 
     async def collect(self) -> int:
-        """Remove what retention has emptied; returns how many storage topics went."""
+        """Remove storage topics without records; returns how many."""
 
 
 class RetentionSchedule:

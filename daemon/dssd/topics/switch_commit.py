@@ -1,4 +1,4 @@
-"""The one commit of a switch: where the old storage topic ends, the produce pointer, the epoch."""
+"""The one commit of a switch: the ends of the old storage topic, the produce pointer, the epoch."""
 
 from dataclasses import replace
 

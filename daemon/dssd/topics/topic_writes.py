@@ -1,4 +1,4 @@
-"""What makes and deletes the rows of a topic, in one commit. Pure."""
+"""The writes that create and delete the rows of a topic, in one commit. Pure."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ def puts(topic: Topic, parts: Sequence[StorageTopic]) -> list[Write]:
 
 
 def drops(before: Topic, after: Topic) -> list[Write]:
-    """What deletes the storage topics that a topic lost, and the topic where it has none left."""
+    """The deletes of the storage topics that a topic lost, and of the topic if it has none left."""
     if not after.storage_topics:
         return deletes(before)
     gone = [part for part in before.storage_topics if part not in after.storage_topics]

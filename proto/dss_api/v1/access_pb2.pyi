@@ -69,7 +69,7 @@ class Principal(_message.Message):
     created_at_ms: _builtins.int
     created_by: _builtins.str
     suspended: _builtins.bool
-    """by a restore: not let in until confirmed"""
+    """by a restore; refused until confirmed"""
     @_builtins.property
     def permissions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Permission]: ...
     def __init__(
@@ -104,7 +104,7 @@ class ListPrincipalsRequest(_message.Message):
 
     AFTER_NAME_FIELD_NUMBER: _builtins.int
     after_name: _builtins.str
-    """of the last one of the answer before"""
+    """the last name of the previous page"""
     def __init__(
         self,
         *,
@@ -125,7 +125,7 @@ class ListPrincipalsReply(_message.Message):
     PRINCIPALS_FIELD_NUMBER: _builtins.int
     MORE_FIELD_NUMBER: _builtins.int
     more: _builtins.bool
-    """ask on, behind the last one"""
+    """ask again, after the last name"""
     @_builtins.property
     def principals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Principal]: ...
     def __init__(
@@ -154,9 +154,9 @@ class PutPrincipalRequest(_message.Message):
     name: _builtins.str
     expires_at_ms: _builtins.int
     token_sha256: _builtins.bytes
-    """of a token; empty of a certificate, or where the token stays"""
+    """empty for a certificate, or to keep the token"""
     replace: _builtins.bool
-    """one of that name may be there"""
+    """the name may exist already"""
     @_builtins.property
     def permissions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Permission]: ...
     def __init__(
@@ -188,7 +188,7 @@ class RotateTokenRequest(_message.Message):
     name: _builtins.str
     token_sha256: _builtins.bytes
     both_for_ms: _builtins.int
-    """how long the token before it is taken too"""
+    """how long the old token stays valid"""
     def __init__(
         self,
         *,
@@ -211,7 +211,7 @@ class ConfirmPrincipalsRequest(_message.Message):
     NAMES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """all that are suspended where none is named"""
+        """empty: all suspended principals"""
 
     def __init__(
         self,

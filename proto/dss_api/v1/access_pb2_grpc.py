@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class AccessStub:
-    """Who may call from elsewhere, and what. Nobody asks for the text of a token here, and nobody sends
-    one: whoever adds a token draws it, and sends its SHA-256.
+    """Principals that call from other machines, and their permissions. The text of a token never passes
+    here: the caller that adds a token generates it and sends only its SHA-256.
     """
 
     def __init__(self, channel):
@@ -64,8 +64,8 @@ class AccessStub:
 
 
 class AccessServicer:
-    """Who may call from elsewhere, and what. Nobody asks for the text of a token here, and nobody sends
-    one: whoever adds a token draws it, and sends its SHA-256.
+    """Principals that call from other machines, and their permissions. The text of a token never passes
+    here: the caller that adds a token generates it and sends only its SHA-256.
     """
 
     def List(self, request, context):
@@ -76,28 +76,29 @@ class AccessServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Put(self, request, context):
-        """Adds one, or gives one other permissions. Its calls are ended, and may come back as it is now.
+        """Adds a principal, or replaces its permissions. Its open calls are ended; it may call again
+        under the new permissions.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Rotate(self, request, context):
-        """Gives one another token. Calls with the one before go on until that ends.
+        """Gives a principal a new token. Calls with the old token go on until the old token expires.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Confirm(self, request, context):
-        """Lets those in again whom a restore suspended.
+        """Admits principals again that a restore suspended.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Remove(self, request, context):
-        """Lets nobody in as this one any more, and ends its calls.
+        """Removes a principal and ends its calls.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -140,8 +141,8 @@ def add_AccessServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Access:
-    """Who may call from elsewhere, and what. Nobody asks for the text of a token here, and nobody sends
-    one: whoever adds a token draws it, and sends its SHA-256.
+    """Principals that call from other machines, and their permissions. The text of a token never passes
+    here: the caller that adds a token generates it and sends only its SHA-256.
     """
 
     @staticmethod

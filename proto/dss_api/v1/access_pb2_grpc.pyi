@@ -13,25 +13,27 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AccessStub:
-    """Who may call from elsewhere, and what. Nobody asks for the text of a token here, and nobody sends
-    one: whoever adds a token draws it, and sends its SHA-256.
+    """Principals that call from other machines, and their permissions. The text of a token never passes
+    here: the caller that adds a token generates it and sends only its SHA-256.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     List: _aio.UnaryUnaryMultiCallable[_access_pb2.ListPrincipalsRequest, _access_pb2.ListPrincipalsReply]
     """All principals, by name."""
     Put: _aio.UnaryUnaryMultiCallable[_access_pb2.PutPrincipalRequest, _access_pb2.Principal]
-    """Adds one, or gives one other permissions. Its calls are ended, and may come back as it is now."""
+    """Adds a principal, or replaces its permissions. Its open calls are ended; it may call again
+    under the new permissions.
+    """
     Rotate: _aio.UnaryUnaryMultiCallable[_access_pb2.RotateTokenRequest, _access_pb2.Principal]
-    """Gives one another token. Calls with the one before go on until that ends."""
+    """Gives a principal a new token. Calls with the old token go on until the old token expires."""
     Confirm: _aio.UnaryUnaryMultiCallable[_access_pb2.ConfirmPrincipalsRequest, _access_pb2.ConfirmPrincipalsReply]
-    """Lets those in again whom a restore suspended."""
+    """Admits principals again that a restore suspended."""
     Remove: _aio.UnaryUnaryMultiCallable[_access_pb2.RemovePrincipalRequest, _access_pb2.RemovePrincipalReply]
-    """Lets nobody in as this one any more, and ends its calls."""
+    """Removes a principal and ends its calls."""
 
 class AccessServicer(metaclass=_abc_1.ABCMeta):
-    """Who may call from elsewhere, and what. Nobody asks for the text of a token here, and nobody sends
-    one: whoever adds a token draws it, and sends its SHA-256.
+    """Principals that call from other machines, and their permissions. The text of a token never passes
+    here: the caller that adds a token generates it and sends only its SHA-256.
     """
 
     @_abc_1.abstractmethod
@@ -48,7 +50,9 @@ class AccessServicer(metaclass=_abc_1.ABCMeta):
         request: _access_pb2.PutPrincipalRequest,
         context: _aio.ServicerContext[_access_pb2.PutPrincipalRequest, _abc.Awaitable[_access_pb2.Principal]],
     ) -> _abc.Awaitable[_access_pb2.Principal]:
-        """Adds one, or gives one other permissions. Its calls are ended, and may come back as it is now."""
+        """Adds a principal, or replaces its permissions. Its open calls are ended; it may call again
+        under the new permissions.
+        """
 
     @_abc_1.abstractmethod
     def Rotate(
@@ -56,7 +60,7 @@ class AccessServicer(metaclass=_abc_1.ABCMeta):
         request: _access_pb2.RotateTokenRequest,
         context: _aio.ServicerContext[_access_pb2.RotateTokenRequest, _abc.Awaitable[_access_pb2.Principal]],
     ) -> _abc.Awaitable[_access_pb2.Principal]:
-        """Gives one another token. Calls with the one before go on until that ends."""
+        """Gives a principal a new token. Calls with the old token go on until the old token expires."""
 
     @_abc_1.abstractmethod
     def Confirm(
@@ -64,7 +68,7 @@ class AccessServicer(metaclass=_abc_1.ABCMeta):
         request: _access_pb2.ConfirmPrincipalsRequest,
         context: _aio.ServicerContext[_access_pb2.ConfirmPrincipalsRequest, _abc.Awaitable[_access_pb2.ConfirmPrincipalsReply]],
     ) -> _abc.Awaitable[_access_pb2.ConfirmPrincipalsReply]:
-        """Lets those in again whom a restore suspended."""
+        """Admits principals again that a restore suspended."""
 
     @_abc_1.abstractmethod
     def Remove(
@@ -72,6 +76,6 @@ class AccessServicer(metaclass=_abc_1.ABCMeta):
         request: _access_pb2.RemovePrincipalRequest,
         context: _aio.ServicerContext[_access_pb2.RemovePrincipalRequest, _abc.Awaitable[_access_pb2.RemovePrincipalReply]],
     ) -> _abc.Awaitable[_access_pb2.RemovePrincipalReply]:
-        """Lets nobody in as this one any more, and ends its calls."""
+        """Removes a principal and ends its calls."""
 
 def add_AccessServicer_to_server(servicer: AccessServicer, server: _aio.Server) -> None: ...

@@ -27,16 +27,16 @@ class CreateBackupRequest(_message.Message):
     IN_PLACE_FIELD_NUMBER: _builtins.int
     WRITTEN_FIELD_NUMBER: _builtins.int
     incarnation: _builtins.bytes
-    """of the data that the caller has files of"""
+    """of the data whose files the caller has"""
     in_place: _builtins.bool
-    """the caller would copy the files itself, on the daemon's machine"""
+    """the caller, on this machine, copies the files"""
     @_builtins.property
     def held(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeldSegments]:
-        """sealed ones of that data that the caller has: they are not sent"""
+        """sealed segments that the caller has: not sent"""
 
     @_builtins.property
     def written(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeldFile]:
-        """others that the caller has: not sent unless they were written since"""
+        """other files it has: sent only if changed since"""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class BackupListing(_message.Message):
     more: _builtins.bool
     """another listing follows"""
     folder: _builtins.str
-    """not empty: the caller copies the files from there, by their last"""
+    """not empty: the caller copies the files from here, by the last"""
     @_builtins.property
     def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___BackupFile]: ...
     @_builtins.property
@@ -212,7 +212,7 @@ class BackupFile(_message.Message):
     inode: _builtins.int
     """of the file in the folder"""
     modified_ns: _builtins.int
-    """when it was last written, as its file system says; 0: not for certain"""
+    """last write, by its file system; 0: not known"""
     def __init__(
         self,
         *,
@@ -240,7 +240,7 @@ class BackupEnds(_message.Message):
     storage_topic_id: _builtins.int
     @_builtins.property
     def offsets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """by partition: the end of the stream"""
+        """end of the stream of each partition"""
 
     def __init__(
         self,
@@ -263,9 +263,9 @@ class BackupPiece(_message.Message):
     FILE_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
     file: _builtins.int
-    """its place in the list"""
+    """index in the list of files"""
     content: _builtins.bytes
-    """what follows the piece before it"""
+    """the bytes after the previous piece"""
     def __init__(
         self,
         *,
@@ -307,9 +307,9 @@ class ConfirmBackupRequest(_message.Message):
     destination: _builtins.str
     """where it is, for people"""
     bytes: _builtins.int
-    """that it has in all"""
+    """in total"""
     new_bytes: _builtins.int
-    """that were written for it"""
+    """written for this backup"""
     def __init__(
         self,
         *,

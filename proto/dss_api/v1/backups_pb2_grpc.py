@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class BackupsStub:
-    """Copies of all that a daemon has, taken while it runs. For administrators.
+    """Copies of all data of a daemon, taken while it runs. For administrators.
     """
 
     def __init__(self, channel):
@@ -48,18 +48,18 @@ class BackupsStub:
 
 
 class BackupsServicer:
-    """Copies of all that a daemon has, taken while it runs. For administrators.
+    """Copies of all data of a daemon, taken while it runs. For administrators.
     """
 
     def Create(self, request, context):
-        """What a backup has, as it is at one moment: first the list of its files, then their bytes.
+        """Sends a backup of one moment: first the list of its files, then their bytes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Confirm(self, request, context):
-        """Says that a backup is whole and durable where it was written.
+        """Reports that a backup is complete and durable at its destination.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -87,7 +87,7 @@ def add_BackupsServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Backups:
-    """Copies of all that a daemon has, taken while it runs. For administrators.
+    """Copies of all data of a daemon, taken while it runs. For administrators.
     """
 
     @staticmethod

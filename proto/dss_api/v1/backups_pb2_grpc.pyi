@@ -13,16 +13,16 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class BackupsStub:
-    """Copies of all that a daemon has, taken while it runs. For administrators."""
+    """Copies of all data of a daemon, taken while it runs. For administrators."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Create: _aio.UnaryStreamMultiCallable[_backups_pb2.CreateBackupRequest, _backups_pb2.CreateBackupReply]
-    """What a backup has, as it is at one moment: first the list of its files, then their bytes."""
+    """Sends a backup of one moment: first the list of its files, then their bytes."""
     Confirm: _aio.UnaryUnaryMultiCallable[_backups_pb2.ConfirmBackupRequest, _backups_pb2.ConfirmBackupReply]
-    """Says that a backup is whole and durable where it was written."""
+    """Reports that a backup is complete and durable at its destination."""
 
 class BackupsServicer(metaclass=_abc_1.ABCMeta):
-    """Copies of all that a daemon has, taken while it runs. For administrators."""
+    """Copies of all data of a daemon, taken while it runs. For administrators."""
 
     @_abc_1.abstractmethod
     def Create(
@@ -30,7 +30,7 @@ class BackupsServicer(metaclass=_abc_1.ABCMeta):
         request: _backups_pb2.CreateBackupRequest,
         context: _aio.ServicerContext[_backups_pb2.CreateBackupRequest, _abc.AsyncIterator[_backups_pb2.CreateBackupReply]],
     ) -> _abc.AsyncIterator[_backups_pb2.CreateBackupReply]:
-        """What a backup has, as it is at one moment: first the list of its files, then their bytes."""
+        """Sends a backup of one moment: first the list of its files, then their bytes."""
 
     @_abc_1.abstractmethod
     def Confirm(
@@ -38,6 +38,6 @@ class BackupsServicer(metaclass=_abc_1.ABCMeta):
         request: _backups_pb2.ConfirmBackupRequest,
         context: _aio.ServicerContext[_backups_pb2.ConfirmBackupRequest, _abc.Awaitable[_backups_pb2.ConfirmBackupReply]],
     ) -> _abc.Awaitable[_backups_pb2.ConfirmBackupReply]:
-        """Says that a backup is whole and durable where it was written."""
+        """Reports that a backup is complete and durable at its destination."""
 
 def add_BackupsServicer_to_server(servicer: BackupsServicer, server: _aio.Server) -> None: ...

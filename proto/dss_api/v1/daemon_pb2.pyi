@@ -21,7 +21,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class FindingsRequest(_message.Message):
-    """What is to be looked at: all, or only what concerns a topic or a session."""
+    """Limits the findings to one topic or one session; empty: all findings."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -50,7 +50,7 @@ class FindingsReply(_message.Message):
     FINDINGS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[_groups_pb2.Verdict]:
-        """good ones too; codes are those of the doctor's checks"""
+        """healthy ones too; the codes are those of "dssctl doctor" """
 
     def __init__(
         self,
@@ -144,11 +144,11 @@ class DaemonStatus(_message.Message):
     sqlite_version: _builtins.str
     boot_id: _builtins.str
     unread_records_gone: _builtins.int
-    """taken by retention before a group had acked them; since the start"""
+    """unacked records that retention took since the start"""
     errors_in_a_day: _builtins.int
-    """events of severity error, told in the last 24 hours"""
+    """events of severity error in the last 24 hours"""
     operators_socket: _builtins.str
-    """where operators are served when nobody else is; empty: nowhere"""
+    """serves operators while clients are refused; empty: none"""
     now_us: _builtins.int
     """the daemon's wall clock"""
     disk_size_bytes: _builtins.int
@@ -156,27 +156,27 @@ class DaemonStatus(_message.Message):
     open_files: _builtins.int
     """descriptors of the process"""
     open_files_max: _builtins.int
-    """what the system allows it; 0: any number"""
+    """the limit of the process; 0: none"""
     sessions_max: _builtins.int
     """connected and kept ones together"""
     producers: _builtins.int
-    """remembered, one a partition"""
+    """remembered producers, counted for each partition"""
     producers_max: _builtins.int
-    """from how many on most new ones are refused"""
+    """most new producers are refused above this"""
     before: _builtins.str
-    """how the daemon before ended: stopped, killed, power-lost, crashed, unknown"""
+    """last run's end: stopped, killed, power-lost, crashed, unknown"""
     before_ended_at_ms: _builtins.int
     """0: not known"""
     before_reason: _builtins.str
     """of a crash"""
     certificate: _builtins.str
-    """the file of what it serves TLS with; empty: it has no TLS"""
+    """file of the TLS certificate; empty: no TLS"""
     certificate_ends_ms: _builtins.int
-    """of what is served; 0: it has no TLS"""
+    """expiry of the served certificate; 0: no TLS"""
     certificate_problem: _builtins.str
-    """why what lies in the file now is not served; empty: it is"""
+    """why the file's certificate is not served; empty: it is"""
     backup_at_ms: _builtins.int
-    """when the last backup that was confirmed was taken; 0: not known"""
+    """time of the last confirmed backup; 0: not known"""
     principals_suspended: _builtins.int
     """by a restore, until they are confirmed"""
     restores: _builtins.int
@@ -189,7 +189,7 @@ class DaemonStatus(_message.Message):
     def quarantined(self) -> _containers.RepeatedCompositeFieldContainer[Global___Quarantined]: ...
     @_builtins.property
     def unread_losses(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnreadLoss]:
-        """which, the latest last; not more than the last few"""
+        """the newest of these losses, newest last"""
 
     @_builtins.property
     def held(self) -> Global___Held:
@@ -197,11 +197,11 @@ class DaemonStatus(_message.Message):
 
     @_builtins.property
     def peers(self) -> _containers.RepeatedCompositeFieldContainer[Global___PeerHeld]:
-        """who holds most, the greediest first; a few"""
+        """the few that hold most, the largest first"""
 
     @_builtins.property
     def features(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """what it knows beyond the first version: "queues" """
+        """features added after the first version: "queues" """
 
     def __init__(
         self,
@@ -258,7 +258,7 @@ Global___DaemonStatus: _TypeAlias = DaemonStatus  # noqa: Y015
 
 @_typing.final
 class Held(_message.Message):
-    """What is held of what all clients share."""
+    """Use of the limits that all clients share."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -273,7 +273,7 @@ class Held(_message.Message):
     calls: _builtins.int
     calls_max: _builtins.int
     delivery_bytes: _builtins.int
-    """read for clients, and not yet taken by them"""
+    """read for clients, not yet sent to them"""
     delivery_bytes_max: _builtins.int
     def __init__(
         self,

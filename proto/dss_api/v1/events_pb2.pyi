@@ -74,18 +74,18 @@ class Event(_message.Message):
     TIMES_FIELD_NUMBER: _builtins.int
     LAST_AT_MS_FIELD_NUMBER: _builtins.int
     number: _builtins.int
-    """rises by one, and is never given again"""
+    """rises by one; never reused"""
     at_ms: _builtins.int
-    """when it was told first"""
+    """when it was first recorded"""
     code: _builtins.str
-    """records.passed for one; never changes its meaning"""
+    """such as records.passed; its meaning never changes"""
     severity: Global___EventSeverity.ValueType
     subject: _builtins.str
     """a stream orders/0/3, a group billing@orders/#, a client, a file"""
     sentence: _builtins.str
-    """for people, as it was told last"""
+    """for people; the latest wording"""
     times: _builtins.int
-    """how often it was told, the first time included"""
+    """how often it occurred, the first time included"""
     last_at_ms: _builtins.int
     @_builtins.property
     def fields(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -127,18 +127,18 @@ class ListEventsRequest(_message.Message):
     PRINCIPAL_FIELD_NUMBER: _builtins.int
     after_number: _builtins.int
     since_ms: _builtins.int
-    """told last at this time or later"""
+    """last occurrence at this time or later"""
     severity_min: Global___EventSeverity.ValueType
     """all where unspecified"""
     subject_prefix: _builtins.str
     limit: _builtins.int
-    """the daemon's own bound where 0 or above it"""
+    """0 or too large: the daemon's own limit"""
     page_token: _builtins.str
-    """of the answer before; the rest of the request is the same"""
+    """of the previous answer; repeat the other fields"""
     latest: _builtins.bool
     """the last page first; the next one holds those before it"""
     principal: _builtins.str
-    """of those who did what is told; of anybody where empty"""
+    """who caused the event; empty: anybody"""
     @_builtins.property
     def codes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """all where empty"""
@@ -176,7 +176,7 @@ class ListEventsReply(_message.Message):
     next_page_token: _builtins.str
     """empty: there are no more"""
     last_number: _builtins.int
-    """of the newest event, wanted or not: go on behind it with Watch"""
+    """of the newest event, selected or not: Watch goes on after it"""
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___Event]:
         """by number"""
@@ -207,7 +207,7 @@ class WatchEventsRequest(_message.Message):
     CODES_FIELD_NUMBER: _builtins.int
     PRINCIPAL_FIELD_NUMBER: _builtins.int
     after_number: _builtins.int
-    """what comes from now on where absent"""
+    """absent: only new events"""
     since_ms: _builtins.int
     severity_min: Global___EventSeverity.ValueType
     subject_prefix: _builtins.str

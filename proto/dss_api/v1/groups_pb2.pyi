@@ -70,7 +70,7 @@ class _OnDamageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OnDamage.Val
     DESCRIPTOR: _descriptor.EnumDescriptor
     ON_DAMAGE_UNSPECIFIED: _OnDamage.ValueType  # 0
     ON_DAMAGE_PASS: _OnDamage.ValueType  # 1
-    """records that are confirmed damaged are told and passed over"""
+    """confirmed damaged records are reported and skipped"""
     ON_DAMAGE_STALL: _OnDamage.ValueType  # 2
     """the stream stalls before them"""
 
@@ -78,7 +78,7 @@ class OnDamage(_OnDamage, metaclass=_OnDamageEnumTypeWrapper): ...
 
 ON_DAMAGE_UNSPECIFIED: OnDamage.ValueType  # 0
 ON_DAMAGE_PASS: OnDamage.ValueType  # 1
-"""records that are confirmed damaged are told and passed over"""
+"""confirmed damaged records are reported and skipped"""
 ON_DAMAGE_STALL: OnDamage.ValueType  # 2
 """the stream stalls before them"""
 Global___OnDamage: _TypeAlias = OnDamage  # noqa: Y015
@@ -91,18 +91,18 @@ class _OnDeadLetterEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OnDeadLe
     DESCRIPTOR: _descriptor.EnumDescriptor
     ON_DEAD_LETTER_UNSPECIFIED: _OnDeadLetter.ValueType  # 0
     ON_DEAD_LETTER_BLOCK: _OnDeadLetter.ValueType  # 1
-    """they are dead behind it, and come back with it, in order"""
+    """they become dead letters too; a redrive returns all in order"""
     ON_DEAD_LETTER_SKIP: _OnDeadLetter.ValueType  # 2
-    """they go on"""
+    """they are delivered"""
 
 class OnDeadLetter(_OnDeadLetter, metaclass=_OnDeadLetterEnumTypeWrapper):
     """What a dead letter does to later records of its key, in an ordered group."""
 
 ON_DEAD_LETTER_UNSPECIFIED: OnDeadLetter.ValueType  # 0
 ON_DEAD_LETTER_BLOCK: OnDeadLetter.ValueType  # 1
-"""they are dead behind it, and come back with it, in order"""
+"""they become dead letters too; a redrive returns all in order"""
 ON_DEAD_LETTER_SKIP: OnDeadLetter.ValueType  # 2
-"""they go on"""
+"""they are delivered"""
 Global___OnDeadLetter: _TypeAlias = OnDeadLetter  # noqa: Y015
 
 class _Keyless:
@@ -115,7 +115,7 @@ class _KeylessEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Keyless.Value
     KEYLESS_DELIVER: _Keyless.ValueType  # 1
     """they are delivered, in no promised order"""
     KEYLESS_DEAD: _Keyless.ValueType  # 2
-    """they are dead letters at once"""
+    """they become dead letters at once"""
 
 class Keyless(_Keyless, metaclass=_KeylessEnumTypeWrapper):
     """What becomes of records without a key, in an ordered group."""
@@ -124,7 +124,7 @@ KEYLESS_UNSPECIFIED: Keyless.ValueType  # 0
 KEYLESS_DELIVER: Keyless.ValueType  # 1
 """they are delivered, in no promised order"""
 KEYLESS_DEAD: Keyless.ValueType  # 2
-"""they are dead letters at once"""
+"""they become dead letters at once"""
 Global___Keyless: _TypeAlias = Keyless  # noqa: Y015
 
 class _Allocation:
@@ -135,16 +135,16 @@ class _AllocationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Allocation
     DESCRIPTOR: _descriptor.EnumDescriptor
     ALLOCATION_UNSPECIFIED: _Allocation.ValueType  # 0
     ALLOCATION_STICKY: _Allocation.ValueType  # 1
-    """each by itself"""
+    """each stream by itself"""
     ALLOCATION_SHARD: _Allocation.ValueType  # 2
     """all of a shard to one member"""
 
 class Allocation(_Allocation, metaclass=_AllocationEnumTypeWrapper):
-    """How the streams of a group are shared out to its members."""
+    """How the streams of a group are allocated to its members."""
 
 ALLOCATION_UNSPECIFIED: Allocation.ValueType  # 0
 ALLOCATION_STICKY: Allocation.ValueType  # 1
-"""each by itself"""
+"""each stream by itself"""
 ALLOCATION_SHARD: Allocation.ValueType  # 2
 """all of a shard to one member"""
 Global___Allocation: _TypeAlias = Allocation  # noqa: Y015
@@ -222,48 +222,48 @@ class Group(_message.Message):
     paused: _builtins.bool
     paused_until_ms: _builtins.int
     drain_ms: _builtins.int
-    """until it has all, as the last minute went; absent: it does not shrink, or cannot"""
+    """time to drain the lag at last minute's rates; absent: no end"""
     leader_since_ms: _builtins.int
     """wall clock; absent: nobody leads it now"""
     health: _builtins.str
-    """healthy, attention or problem, by all that a list knows of it"""
+    """healthy, attention or problem, by the fields of this message"""
     max_deliver: _builtins.int
-    """attempts before a record is dead; 0: no queues, it comes for ever"""
+    """attempts before a record is dead; 0: no queues, no limit"""
     queue_records: _builtins.int
-    """how many records its queues may hold of one stream"""
+    """limit of its queues for one stream, in records"""
     queue_bytes: _builtins.int
-    """and how many bytes"""
+    """the same in bytes"""
     retrying: _builtins.int
     """records that wait in its retry queues"""
     dead: _builtins.int
     """records among its dead letters"""
     ordered: _builtins.bool
-    """records of a key come one at a time, in order, also through retries"""
+    """one record of a key at a time, in order, also through retries"""
     on_dead_letter: Global___OnDeadLetter.ValueType
-    """this and what follows: of an ordered group"""
+    """this field and the next three: ordered groups only"""
     keyless: Global___Keyless.ValueType
     allocation: Global___Allocation.ValueType
     shards: _builtins.int
-    """as declared; 0: as many as the topic has for a base"""
+    """as declared; 0: the base of the topic"""
     metadata: _builtins.str
-    """what whoever made it keeps with it; the daemon does not read it"""
+    """kept for the creator; the daemon does not read it"""
     unused_ms: _builtins.int
-    """it goes once no session has subscribed to it for so long; 0: it stays"""
+    """removed after so long without a subscription; 0: never"""
     @_builtins.property
     def fates(self) -> Global___Fates:
         """of all its streams"""
 
     @_builtins.property
     def arrivals(self) -> Global___Rates:
-        """of the topics that it reads"""
+        """records appended to the topics that it reads"""
 
     @_builtins.property
     def acks(self) -> Global___Rates:
-        """what it is done with"""
+        """records that it has finished"""
 
     @_builtins.property
     def backoff_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """how long a record rests after each failure; the last one repeats"""
+        """backoff after each failure; the last value repeats"""
 
     def __init__(
         self,
@@ -359,7 +359,7 @@ Global___Rates: _TypeAlias = Rates  # noqa: Y015
 
 @_typing.final
 class Fates(_message.Message):
-    """How many records a group is done with, by what became of them."""
+    """How many records a group has finished, by outcome."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -377,9 +377,9 @@ class Fates(_message.Message):
     damaged: _builtins.int
     """confirmed unreadable, and passed over"""
     moved: _builtins.int
-    """operators passed over so many more than they reopened"""
+    """records that operators skipped, minus those that they reopened"""
     retried: _builtins.int
-    """of the streams: those that went to a queue after a failure"""
+    """of the streams: records moved to a queue after a failure"""
     def __init__(
         self,
         *,
@@ -440,11 +440,11 @@ class CreateGroupRequest(_message.Message):
     allocation: Global___Allocation.ValueType
     """shard where unspecified; this and shards: of an ordered group"""
     shards: _builtins.int
-    """as many as the topic has for a base where absent"""
+    """absent: the base of the topic"""
     metadata: _builtins.str
     """kept with the group, at most 4 KiB"""
     unused_ms: _builtins.int
-    """remove it once no session has subscribed to it for so long; 0: never"""
+    """remove it after so long without a subscription; 0: never"""
     @_builtins.property
     def start(self) -> _types_pb2.Start:
         """now where absent"""
@@ -527,7 +527,7 @@ Global___ShardsRequest: _TypeAlias = ShardsRequest  # noqa: Y015
 
 @_typing.final
 class ShardsReply(_message.Message):
-    """How a group that is shared out by shards stands, shard by shard."""
+    """The state of each shard of a group that is allocated by shard."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -543,24 +543,24 @@ class ShardsReply(_message.Message):
     group: _builtins.str
     filter: _builtins.str
     shards: _builtins.int
-    """how many there are"""
+    """number of shards"""
     even: _builtins.bool
-    """each has as many streams as any other, of each storage topic"""
+    """all shards have equally many streams of each storage topic"""
     aligned: _builtins.bool
     """all records of a key are in one shard"""
     @_builtins.property
     def better(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """the nearest counts that are both; empty: this one is"""
+        """nearest counts that are even and aligned; empty: this count is"""
 
     @_builtins.property
     def storage_topics(self) -> _containers.RepeatedCompositeFieldContainer[Global___ShardedStorage]:
-        """those that it still reads, the oldest first"""
+        """still read by the group, oldest first"""
 
     @_builtins.property
     def each(self) -> _containers.RepeatedCompositeFieldContainer[Global___Shard]: ...
     @_builtins.property
     def without(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """client ids of members that have none"""
+        """client ids of members without a shard"""
 
     def __init__(
         self,
@@ -629,7 +629,7 @@ class Shard(_message.Message):
     oldest_unacked_us: _builtins.int
     @_builtins.property
     def streams(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """TOPIC/ORDINAL/PARTITION, of the storage topics that it still reads"""
+        """TOPIC/ORDINAL/PARTITION, of storage topics still read"""
 
     @_builtins.property
     def holders(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -671,11 +671,11 @@ class ListGroupsRequest(_message.Message):
     filter: _builtins.str
     """conditions joined by commas: lag>1000,state=stalled"""
     sort: _builtins.str
-    """a field, greatest first; - before it turns it round; else name"""
+    """FIELD: greatest first; -FIELD: smallest first; empty: by name"""
     page_size: _builtins.int
     """0: as many as fit"""
     page_token: _builtins.str
-    """of the answer before; the rest of the request is the same"""
+    """of the previous answer; repeat the other fields"""
     def __init__(
         self,
         *,
@@ -750,7 +750,7 @@ class GroupDescription(_message.Message):
     def group(self) -> Global___Group: ...
     @_builtins.property
     def grants(self) -> _containers.RepeatedCompositeFieldContainer[Global___Grant]:
-        """one a stream, free ones too"""
+        """one for each stream, free ones too"""
 
     @_builtins.property
     def borrowers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Borrower]: ...
@@ -758,7 +758,7 @@ class GroupDescription(_message.Message):
     def verdict(self) -> Global___Verdict: ...
     @_builtins.property
     def stuck(self) -> _containers.RepeatedCompositeFieldContainer[Global___Stuck]:
-        """what of it does not move"""
+        """its streams that make no progress"""
 
     def __init__(
         self,
@@ -779,7 +779,7 @@ Global___GroupDescription: _TypeAlias = GroupDescription  # noqa: Y015
 
 @_typing.final
 class Verdict(_message.Message):
-    """How something is, and what helps."""
+    """A judgement, and commands that help."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -794,7 +794,7 @@ class Verdict(_message.Message):
     sentence: _builtins.str
     @_builtins.property
     def commands(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """what helps, or shows more"""
+        """commands that help, or show more"""
 
     def __init__(
         self,
@@ -890,7 +890,7 @@ class Grant(_message.Message):
     lag: _builtins.int
     state_age_ms: _builtins.int
     stall: _builtins.str
-    """why nothing is delivered, as a sentence; empty where it is"""
+    """why delivery is stalled, as a sentence; empty: it is not"""
     pinned_to: _builtins.str
     """the client that an operator gave it to; empty: none"""
     lag_exact: _builtins.bool
@@ -903,7 +903,7 @@ class Grant(_message.Message):
     def fates(self) -> Global___Fates: ...
     @_builtins.property
     def damaged(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
-        """the newest ranges that were passed over as damaged"""
+        """the newest ranges that were skipped as damaged"""
 
     @_builtins.property
     def arrivals(self) -> Global___Rates: ...
@@ -953,7 +953,7 @@ class RemoveGroupRequest(_message.Message):
     group: _builtins.str
     if_exists: _builtins.bool
     if_unused: _builtins.bool
-    """refused where a session has subscribed to it, or is just doing so"""
+    """refused if a session has subscribed, or is about to"""
     def __init__(
         self,
         *,
@@ -1039,7 +1039,7 @@ Global___GroupOffsetsReply: _TypeAlias = GroupOffsetsReply  # noqa: Y015
 
 @_typing.final
 class StreamOffsets(_message.Message):
-    """Where a group stands in a stream, by names and numbers that mean the same in another daemon."""
+    """Progress of a group in a stream, named so that another daemon can import it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1168,10 +1168,10 @@ class WhyReply(_message.Message):
     LOOKED_FIELD_NUMBER: _builtins.int
     NEXT_COMMAND_FIELD_NUMBER: _builtins.int
     next_command: _builtins.str
-    """how to look on, where a bound ended the look"""
+    """continues the search, where a bound ended it"""
     @_builtins.property
     def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecordStanding]:
-        """of a key: the oldest that are not done, else the newest"""
+        """of a key: its oldest unfinished records, else its newest"""
 
     @_builtins.property
     def looked(self) -> _containers.RepeatedCompositeFieldContainer[Global___Looked]:
@@ -1194,7 +1194,7 @@ Global___WhyReply: _TypeAlias = WhyReply  # noqa: Y015
 
 @_typing.final
 class Reason(_message.Message):
-    """Why something does not come, or does not move."""
+    """Why a record is not delivered, or a stream makes no progress."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1212,14 +1212,14 @@ class Reason(_message.Message):
     command: _builtins.str
     """what to do next, or empty"""
     client_id: _builtins.str
-    """who has it"""
+    """the consumer that has the record"""
     since_ms: _builtins.int
     """wall clock"""
     until_ms: _builtins.int
     attempt: _builtins.int
-    """0: it was not handed out, or that is not known"""
+    """0: not handed out, or not known"""
     blocked_by: _builtins.int
-    """the offset that must be done first"""
+    """the offset that must be finished first"""
     def __init__(
         self,
         *,
@@ -1271,11 +1271,11 @@ class RecordStanding(_message.Message):
     key: _builtins.bytes
     appended_at_us: _builtins.int
     floor: _builtins.int
-    """the group's first offset that is not done"""
+    """the group's first unacknowledged offset"""
     end: _builtins.int
     """the stream's next offset"""
     ahead: _builtins.int
-    """records before it that the group is not done with"""
+    """unacknowledged records before it"""
     @_builtins.property
     def reason(self) -> Global___Reason: ...
     def __init__(
@@ -1321,9 +1321,9 @@ class Looked(_message.Message):
     stream: _builtins.str
     start: _builtins.int
     end: _builtins.int
-    """nothing from here on was looked at"""
+    """the search stopped here"""
     to: _builtins.int
-    """where the look would have ended without a bound"""
+    """where it would have ended without a bound"""
     def __init__(
         self,
         *,
@@ -1342,7 +1342,7 @@ Global___Looked: _TypeAlias = Looked  # noqa: Y015
 
 @_typing.final
 class StuckRequest(_message.Message):
-    """Which groups and streams do not move."""
+    """Groups and streams that make no progress."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1404,7 +1404,7 @@ class Stuck(_message.Message):
     """empty: all of the group"""
     lag: _builtins.int
     still_ms: _builtins.int
-    """for how long nothing moved, where that is known"""
+    """time without progress, where known"""
     level: _builtins.str
     """attention or problem"""
     @_builtins.property
@@ -1431,7 +1431,7 @@ Global___Stuck: _TypeAlias = Stuck  # noqa: Y015
 
 @_typing.final
 class VerifyRequest(_message.Message):
-    """Whether what a group is done with, by kind, adds up with what was appended."""
+    """Checks that the outcomes of a group's records add up to what was appended."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1440,7 +1440,7 @@ class VerifyRequest(_message.Message):
     SCAN_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     scan: _builtins.bool
-    """count anew what the log still has"""
+    """recount what the log still has"""
     @_builtins.property
     def streams(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """all where empty"""
@@ -1492,7 +1492,7 @@ Global___VerifyReply: _TypeAlias = VerifyReply  # noqa: Y015
 
 @_typing.final
 class StreamSums(_message.Message):
-    """appended = the fates + out + waiting + gone, of the offsets since the group began."""
+    """For the offsets since the group began: appended = fates + out + waiting + gone."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1515,11 +1515,11 @@ class StreamSums(_message.Message):
     """sent to a client and not settled"""
     waiting: _builtins.int
     gone: _builtins.int
-    """retention took it, and the group has not come there"""
+    """taken by retention before the group read them"""
     uncounted: _builtins.int
-    """done and in no count; negative: counted and not done"""
+    """finished but not counted; negative: counted, not finished"""
     problem: _builtins.str
-    """why it does not add up; empty where it does"""
+    """why the sums differ; empty: they agree"""
     @_builtins.property
     def fates(self) -> Global___Fates: ...
     @_builtins.property
@@ -1555,8 +1555,8 @@ Global___StreamSums: _TypeAlias = StreamSums  # noqa: Y015
 
 @_typing.final
 class QueueSums(_message.Message):
-    """end = the fates + waiting; an entry that is moved on to another queue, or to the next attempt, is
-    among those that are retried.
+    """end = fates + waiting. An entry that moved to another queue, or to its next attempt, counts as
+    retried.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1569,7 +1569,7 @@ class QueueSums(_message.Message):
     level: _builtins.int
     """1: the retry queue, 2: the dead letters"""
     end: _builtins.int
-    """entries that it ever got"""
+    """entries ever appended to it"""
     waiting: _builtins.int
     uncounted: _builtins.int
     """as in StreamSums"""
@@ -1594,7 +1594,7 @@ Global___QueueSums: _TypeAlias = QueueSums  # noqa: Y015
 
 @_typing.final
 class ScanFound(_message.Message):
-    """What a scan found of what the group is done with."""
+    """What a scan found among the finished offsets."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -80,35 +80,35 @@ class Job(_message.Message):
     engine: _builtins.str
     state: Global___JobState.ValueType
     source: _builtins.str
-    """a topic; empty where it reads none"""
+    """a topic; empty: none"""
     target: _builtins.str
     filter: _builtins.str
     hops_max: _builtins.int
     params: _builtins.str
-    """what its driver is told besides: JSON"""
+    """further parameters of its driver: JSON"""
     rate_bytes_s: _builtins.int
-    """0: as much as comes"""
+    """0: no limit"""
     chunks: _builtins.int
     published: _builtins.int
     """chunks"""
     records: _builtins.int
-    """that were published, written elsewhere or examined"""
+    """published, written elsewhere or examined"""
     bytes: _builtins.int
     epoch: _builtins.int
-    """of its newest driver; 0: nobody has taken it"""
+    """of its newest driver; 0: no driver yet"""
     driver: _builtins.str
     driver_lives: _builtins.bool
     said: _builtins.str
-    """what its driver said last of itself"""
+    """latest status that its driver reported"""
     said_at_ms: _builtins.int
     created_at_ms: _builtins.int
     ended_at_ms: _builtins.int
     failure: _builtins.str
     revision: _builtins.int
     dead_letters: _builtins.str
-    """a group: what of the source lay dead there is read"""
+    """a group: the job reads its dead letters of the source topic"""
     principal: _builtins.str
-    """whom it acts for; empty: made before that was kept"""
+    """whose permissions it uses; empty: of an older daemon"""
     def __init__(
         self,
         *,
@@ -261,7 +261,7 @@ Global___ListChunksReply: _TypeAlias = ListChunksReply  # noqa: Y015
 
 @_typing.final
 class Chunk(_message.Message):
-    """What a chunk reads: ranges of streams, or what its planner said."""
+    """The input of a chunk: ranges of streams, or a text of its planner."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -350,7 +350,7 @@ class ChunkResult(_message.Message):
     bytes: _builtins.int
     append_time_us: _builtins.int
     output: _builtins.str
-    """what its driver said of it"""
+    """description by its driver"""
     @_builtins.property
     def ranges(self) -> _containers.RepeatedCompositeFieldContainer[Global___TargetRange]: ...
     def __init__(
@@ -410,7 +410,7 @@ class AcquireJobRequest(_message.Message):
     """drawn anew for each acquisition"""
     @_builtins.property
     def features(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """what the driver knows: "dead-letters" """
+        """features of the driver: "dead-letters" """
 
     def __init__(
         self,
@@ -438,13 +438,13 @@ class JobLease(_message.Message):
     TARGET_FIELD_NUMBER: _builtins.int
     lease_ms: _builtins.int
     staging: _builtins.str
-    """the directory for staged files of this epoch; empty for who is"""
+    """directory for staged files of this epoch; empty: the driver"""
     @_builtins.property
     def job(self) -> Global___Job: ...
     @_builtins.property
     def target(self) -> Global___JobTarget:
-        """not on a unix socket: it brings them by Stage
-        absent where it writes to no topic
+        """is not on a unix socket, and sends them by Stage
+        absent: it writes to no topic
         """
 
     def __init__(
@@ -465,7 +465,7 @@ Global___JobLease: _TypeAlias = JobLease  # noqa: Y015
 
 @_typing.final
 class JobTarget(_message.Message):
-    """Where its records go, as it was when the job was made."""
+    """The target topic, as it was when the job was created."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -510,7 +510,7 @@ class RenewJobRequest(_message.Message):
     job: _builtins.str
     epoch: _builtins.int
     said: _builtins.str
-    """of its progress, for people and programs: JSON"""
+    """its progress, for people and programs: JSON"""
     def __init__(
         self,
         *,
@@ -540,9 +540,9 @@ class CommitIngestRequest(_message.Message):
     chunk: _builtins.int
     epoch: _builtins.int
     output: _builtins.str
-    """of a chunk that is written elsewhere"""
+    """description of a chunk written elsewhere"""
     records: _builtins.int
-    """that it has, where nothing is staged"""
+    """of the chunk, where nothing is staged"""
     @_builtins.property
     def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___StagedFile]:
         """in the order of their records"""
@@ -617,8 +617,8 @@ Global___GiveUpJobRequest: _TypeAlias = GiveUpJobRequest  # noqa: Y015
 
 @_typing.final
 class StageUp(_message.Message):
-    """A staged file comes over the wire: first what it is, then its bytes, from where the answer says
-    on. What came in a call that was lost is kept.
+    """Uploads a staged file: first its description, then its bytes from the offset in the answer on.
+    Bytes of a call that broke off are kept.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -659,7 +659,7 @@ class StageBegin(_message.Message):
     epoch: _builtins.int
     name: _builtins.str
     bytes: _builtins.int
-    """in all"""
+    """in total"""
     def __init__(
         self,
         *,
@@ -683,7 +683,7 @@ class StagePiece(_message.Message):
     DATA_FIELD_NUMBER: _builtins.int
     CHECKSUM_FIELD_NUMBER: _builtins.int
     offset: _builtins.int
-    """where the one before ended"""
+    """end of the previous piece"""
     data: _builtins.bytes
     checksum: _builtins.int
     """of the data: xxh3-64"""
@@ -704,7 +704,9 @@ Global___StagePiece: _TypeAlias = StagePiece  # noqa: Y015
 
 @_typing.final
 class StageDown(_message.Message):
-    """The first answer says how many bytes are there, the second one that all are."""
+    """The first answer gives the number of bytes stored so far; the second confirms that all are
+    stored.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class JobsStub:
-    """Bulk jobs, for their drivers and for whoever looks at them. They are made, paused, resumed,
-    cancelled and removed as operations. A job is named by its name or by its number.
+    """Bulk jobs, for their drivers and for readers. Operations create, pause, resume, cancel and remove
+    them. A request names a job by name or by number.
     """
 
     def __init__(self, channel):
@@ -79,8 +79,8 @@ class JobsStub:
 
 
 class JobsServicer:
-    """Bulk jobs, for their drivers and for whoever looks at them. They are made, paused, resumed,
-    cancelled and removed as operations. A job is named by its name or by its number.
+    """Bulk jobs, for their drivers and for readers. Operations create, pause, resume, cancel and remove
+    them. A request names a job by name or by number.
     """
 
     def List(self, request, context):
@@ -102,21 +102,21 @@ class JobsServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Acquire(self, request, context):
-        """again with its token: the same answer
+        """idempotent by its token
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Renew(self, request, context):
-        """in less than half of lease_ms
+        """at least every lease_ms / 2
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Commit(self, request, context):
-        """again: the first answer
+        """idempotent by its chunk
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -130,7 +130,7 @@ class JobsServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Stage(self, request_iterator, context):
-        """for who has no staging directory
+        """for drivers of other machines
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -188,8 +188,8 @@ def add_JobsServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Jobs:
-    """Bulk jobs, for their drivers and for whoever looks at them. They are made, paused, resumed,
-    cancelled and removed as operations. A job is named by its name or by its number.
+    """Bulk jobs, for their drivers and for readers. Operations create, pause, resume, cancel and remove
+    them. A request names a job by name or by number.
     """
 
     @staticmethod

@@ -13,8 +13,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class JobsStub:
-    """Bulk jobs, for their drivers and for whoever looks at them. They are made, paused, resumed,
-    cancelled and removed as operations. A job is named by its name or by its number.
+    """Bulk jobs, for their drivers and for readers. Operations create, pause, resume, cancel and remove
+    them. A request names a job by name or by number.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -22,19 +22,19 @@ class JobsStub:
     Get: _aio.UnaryUnaryMultiCallable[_jobs_pb2.GetJobRequest, _jobs_pb2.Job]
     ListChunks: _aio.UnaryUnaryMultiCallable[_jobs_pb2.ListChunksRequest, _jobs_pb2.ListChunksReply]
     Acquire: _aio.UnaryUnaryMultiCallable[_jobs_pb2.AcquireJobRequest, _jobs_pb2.JobLease]
-    """again with its token: the same answer"""
+    """idempotent by its token"""
     Renew: _aio.UnaryUnaryMultiCallable[_jobs_pb2.RenewJobRequest, _jobs_pb2.Job]
-    """in less than half of lease_ms"""
+    """at least every lease_ms / 2"""
     Commit: _aio.UnaryUnaryMultiCallable[_jobs_pb2.CommitIngestRequest, _jobs_pb2.ChunkResult]
-    """again: the first answer"""
+    """idempotent by its chunk"""
     GiveUp: _aio.UnaryUnaryMultiCallable[_jobs_pb2.GiveUpJobRequest, _jobs_pb2.Job]
     """ends the job as failed"""
     Stage: _aio.StreamStreamMultiCallable[_jobs_pb2.StageUp, _jobs_pb2.StageDown]
-    """for who has no staging directory"""
+    """for drivers of other machines"""
 
 class JobsServicer(metaclass=_abc_1.ABCMeta):
-    """Bulk jobs, for their drivers and for whoever looks at them. They are made, paused, resumed,
-    cancelled and removed as operations. A job is named by its name or by its number.
+    """Bulk jobs, for their drivers and for readers. Operations create, pause, resume, cancel and remove
+    them. A request names a job by name or by number.
     """
 
     @_abc_1.abstractmethod
@@ -64,7 +64,7 @@ class JobsServicer(metaclass=_abc_1.ABCMeta):
         request: _jobs_pb2.AcquireJobRequest,
         context: _aio.ServicerContext[_jobs_pb2.AcquireJobRequest, _abc.Awaitable[_jobs_pb2.JobLease]],
     ) -> _abc.Awaitable[_jobs_pb2.JobLease]:
-        """again with its token: the same answer"""
+        """idempotent by its token"""
 
     @_abc_1.abstractmethod
     def Renew(
@@ -72,7 +72,7 @@ class JobsServicer(metaclass=_abc_1.ABCMeta):
         request: _jobs_pb2.RenewJobRequest,
         context: _aio.ServicerContext[_jobs_pb2.RenewJobRequest, _abc.Awaitable[_jobs_pb2.Job]],
     ) -> _abc.Awaitable[_jobs_pb2.Job]:
-        """in less than half of lease_ms"""
+        """at least every lease_ms / 2"""
 
     @_abc_1.abstractmethod
     def Commit(
@@ -80,7 +80,7 @@ class JobsServicer(metaclass=_abc_1.ABCMeta):
         request: _jobs_pb2.CommitIngestRequest,
         context: _aio.ServicerContext[_jobs_pb2.CommitIngestRequest, _abc.Awaitable[_jobs_pb2.ChunkResult]],
     ) -> _abc.Awaitable[_jobs_pb2.ChunkResult]:
-        """again: the first answer"""
+        """idempotent by its chunk"""
 
     @_abc_1.abstractmethod
     def GiveUp(
@@ -96,6 +96,6 @@ class JobsServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _abc.AsyncIterator[_jobs_pb2.StageUp],
         context: _aio.ServicerContext[_abc.AsyncIterator[_jobs_pb2.StageUp], _abc.AsyncIterator[_jobs_pb2.StageDown]],
     ) -> _abc.AsyncIterator[_jobs_pb2.StageDown]:
-        """for who has no staging directory"""
+        """for drivers of other machines"""
 
 def add_JobsServicer_to_server(servicer: JobsServicer, server: _aio.Server) -> None: ...

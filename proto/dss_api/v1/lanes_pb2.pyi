@@ -24,23 +24,23 @@ class _EntryKind:
 class _EntryKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EntryKind.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     ENTRY_KIND_ATTEMPT: _EntryKind.ValueType  # 0
-    """it failed, and comes again; or is dead"""
+    """the record failed: it waits for an attempt, or is dead"""
     ENTRY_KIND_FOLLOWER: _EntryKind.ValueType  # 1
     """it did not fail: it waits behind an earlier record of its key"""
 
 class EntryKind(_EntryKind, metaclass=_EntryKindEnumTypeWrapper): ...
 
 ENTRY_KIND_ATTEMPT: EntryKind.ValueType  # 0
-"""it failed, and comes again; or is dead"""
+"""the record failed: it waits for an attempt, or is dead"""
 ENTRY_KIND_FOLLOWER: EntryKind.ValueType  # 1
 """it did not fail: it waits behind an earlier record of its key"""
 Global___EntryKind: _TypeAlias = EntryKind  # noqa: Y015
 
 @_typing.final
 class LaneEntry(_message.Message):
-    """What the binary header "dss-lane" of a record in a retry queue or among dead letters says: which
-    record it is, what became of it so far, and when it is due. The header "dss-error" has the text of
-    the last error. Subject, key, payload and the other headers are those of the record.
+    """Content of the binary header "dss-lane" of an entry in a retry queue or among dead letters: the
+    record that failed, its failures so far, and when it is due. The header "dss-error" has the text
+    of the last error. Subject, key, payload and the other headers are those of the record.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -67,9 +67,11 @@ class LaneEntry(_message.Message):
     SOURCE_PARTITION_FIELD_NUMBER: _builtins.int
     kind: Global___EntryKind.ValueType
     source_level: _builtins.int
-    """where it was moved from: 0 the stream, 1 the retry queue,"""
+    """its source: 0 the stream, 1 the retry queue,"""
     source_offset: _builtins.int
-    """2 the dead letters; an entry acknowledges its source"""
+    """2 the dead letters; appending the entry acknowledges the
+    source
+    """
     origin_ordinal: _builtins.int
     """storage topic, partition, offset and append time of the record"""
     origin_partition: _builtins.int
@@ -80,25 +82,25 @@ class LaneEntry(_message.Message):
     redrives: _builtins.int
     """how often it came back from the dead letters"""
     operation: _builtins.int
-    """that redrove it last; 0: none did"""
+    """the last operation that redrove it; 0: none"""
     due_ms: _builtins.int
-    """when it comes again, by the daemon's wall clock"""
+    """time of the next attempt, by the daemon's wall clock"""
     first_failure_ms: _builtins.int
     cause: _builtins.str
     """refused, rejected, ack wait, died, given up, redriven, follows, no key"""
     error_type: _builtins.str
     fingerprint: _builtins.int
-    """the same for errors that differ in numbers only; 0: no error"""
+    """equal for errors that differ only in numbers; 0: no error"""
     client_id: _builtins.str
-    """who had it last"""
+    """the last consumer"""
     grant_epoch: _builtins.int
-    """of the lane, under which it was moved"""
+    """grant of the lane that appended it"""
     cursor_generation: _builtins.int
-    """of the lane then: a rewind raises it"""
+    """of the lane at that time: a rewind raises it"""
     source_ordinal: _builtins.int
-    """storage topic and partition of the lane where the source is,"""
+    """storage topic and partition of the source's lane, if"""
     source_partition: _builtins.int
-    """where that is another one: the entry was moved on as the"""
+    """it is another lane: the entry was re-homed because the"""
     def __init__(
         self,
         *,

@@ -99,13 +99,13 @@ class ProduceAck(_message.Message):
     sequence: _builtins.int
     """of the producer, as in the frame"""
     ordinal: _builtins.int
-    """which storage topic took it"""
+    """the storage topic that stored it"""
     base_offset: _builtins.int
     """of the frame's first record"""
     records: _builtins.int
     append_time_us: _builtins.int
     repeated: _builtins.bool
-    """it was stored before; this is its first answer again"""
+    """the frame was stored before; this is its first answer"""
     durability: _builtins.str
     """"sync" or "os": what this ack promises"""
     def __init__(
@@ -241,11 +241,11 @@ class ReadRequest(_message.Message):
     END_OFFSET_FIELD_NUMBER: _builtins.int
     DEAD_LETTERS_FIELD_NUMBER: _builtins.int
     filter: _builtins.str
-    """of subjects; every topic that it meets is read"""
+    """of subjects; reads every topic that it matches"""
     end_time_us: _builtins.int
     """stop before this append time"""
     follow: _builtins.bool
-    """go on at the tail; else end where it was at the call"""
+    """continue at the tail; else stop at the end as of the call"""
     stream: _builtins.str
     """one stream only"""
     records_max: _builtins.int
@@ -294,7 +294,7 @@ Global___ReadRequest: _TypeAlias = ReadRequest  # noqa: Y015
 
 @_typing.final
 class ReadReply(_message.Message):
-    """Frames of one stream, or (first) the names of streams that will come, or damage."""
+    """Frames of one stream, its damage or losses; or, first of all, the names of the streams."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -310,16 +310,16 @@ class ReadReply(_message.Message):
     frames: _builtins.bytes
     """consecutive, stamped"""
     incarnation: _builtins.bytes
-    """of the data that the offsets are of; beside names of streams"""
+    """of the data; sent with the names of streams"""
     @_builtins.property
     def streams(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
     def mask(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
-        """offsets in the frames that are not part of the answer"""
+        """offsets in the frames to ignore"""
 
     @_builtins.property
     def damaged(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
-        """offsets of the stream that cannot be read; later ones can"""
+        """unreadable offsets of the stream, before readable ones"""
 
     @_builtins.property
     def lost(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
@@ -327,7 +327,7 @@ class ReadReply(_message.Message):
 
     @_builtins.property
     def starts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """beside names of streams: the offset that each is read from"""
+        """with the names of streams: first offset of each"""
 
     def __init__(
         self,
@@ -360,11 +360,11 @@ class RunsRequest(_message.Message):
     DEAD_LETTERS_FIELD_NUMBER: _builtins.int
     stream: _builtins.str
     storage_topic_id: _builtins.int
-    """as Topics.Locate told it: of another one nothing is told"""
+    """from Topics.Locate; for another id the answer is empty"""
     start: _builtins.int
     end: _builtins.int
     dead_letters: _builtins.str
-    """as of a read"""
+    """as in ReadRequest"""
     def __init__(
         self,
         *,
@@ -384,8 +384,8 @@ Global___RunsRequest: _TypeAlias = RunsRequest  # noqa: Y015
 
 @_typing.final
 class RunsReply(_message.Message):
-    """Runs of frames that follow each other without a missing offset, from the one that holds the start
-    on. None, or fewer than the range has: ask on behind them, or read what comes next with Read.
+    """Consecutive runs of frames without a missing offset, beginning with the run that holds the start.
+    They may be fewer than the range has, or none: ask again after them, or use Read from there.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

@@ -62,29 +62,29 @@ class LogServicer:
     """
 
     def Produce(self, request_iterator, context):
-        """Frames in, acks and refusals out. Answers come in any order between streams, in order within
-        one. An ack means durable, as the topic's durability says.
+        """Takes frames, answers acks and refusals: in order within a stream, in any order between
+        streams. An ack promises the durability of the topic.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Publish(self, request, context):
-        """Plain records; all or none of those that go to one stream.
+        """Publishes plain records; the records of one stream are stored all or none.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Read(self, request, context):
-        """A range of a topic's streams, or their tail.
+        """Reads a range of a topic's streams, or follows their tail.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Runs(self, request, context):
-        """Where in the daemon's files the records of a range lie, for a caller that may read them itself.
+        """Locates the records of a range in the daemon's files, for a caller that can read those.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

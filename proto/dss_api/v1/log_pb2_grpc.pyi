@@ -17,15 +17,15 @@ class LogStub:
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Produce: _aio.StreamStreamMultiCallable[_log_pb2.ProduceRequest, _log_pb2.ProduceReply]
-    """Frames in, acks and refusals out. Answers come in any order between streams, in order within
-    one. An ack means durable, as the topic's durability says.
+    """Takes frames, answers acks and refusals: in order within a stream, in any order between
+    streams. An ack promises the durability of the topic.
     """
     Publish: _aio.UnaryUnaryMultiCallable[_log_pb2.PublishRequest, _log_pb2.PublishReply]
-    """Plain records; all or none of those that go to one stream."""
+    """Publishes plain records; the records of one stream are stored all or none."""
     Read: _aio.UnaryStreamMultiCallable[_log_pb2.ReadRequest, _log_pb2.ReadReply]
-    """A range of a topic's streams, or their tail."""
+    """Reads a range of a topic's streams, or follows their tail."""
     Runs: _aio.UnaryUnaryMultiCallable[_log_pb2.RunsRequest, _log_pb2.RunsReply]
-    """Where in the daemon's files the records of a range lie, for a caller that may read them itself."""
+    """Locates the records of a range in the daemon's files, for a caller that can read those."""
 
 class LogServicer(metaclass=_abc_1.ABCMeta):
     """Appending to streams and reading them, without a group."""
@@ -36,8 +36,8 @@ class LogServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _abc.AsyncIterator[_log_pb2.ProduceRequest],
         context: _aio.ServicerContext[_abc.AsyncIterator[_log_pb2.ProduceRequest], _abc.AsyncIterator[_log_pb2.ProduceReply]],
     ) -> _abc.AsyncIterator[_log_pb2.ProduceReply]:
-        """Frames in, acks and refusals out. Answers come in any order between streams, in order within
-        one. An ack means durable, as the topic's durability says.
+        """Takes frames, answers acks and refusals: in order within a stream, in any order between
+        streams. An ack promises the durability of the topic.
         """
 
     @_abc_1.abstractmethod
@@ -46,7 +46,7 @@ class LogServicer(metaclass=_abc_1.ABCMeta):
         request: _log_pb2.PublishRequest,
         context: _aio.ServicerContext[_log_pb2.PublishRequest, _abc.Awaitable[_log_pb2.PublishReply]],
     ) -> _abc.Awaitable[_log_pb2.PublishReply]:
-        """Plain records; all or none of those that go to one stream."""
+        """Publishes plain records; the records of one stream are stored all or none."""
 
     @_abc_1.abstractmethod
     def Read(
@@ -54,7 +54,7 @@ class LogServicer(metaclass=_abc_1.ABCMeta):
         request: _log_pb2.ReadRequest,
         context: _aio.ServicerContext[_log_pb2.ReadRequest, _abc.AsyncIterator[_log_pb2.ReadReply]],
     ) -> _abc.AsyncIterator[_log_pb2.ReadReply]:
-        """A range of a topic's streams, or their tail."""
+        """Reads a range of a topic's streams, or follows their tail."""
 
     @_abc_1.abstractmethod
     def Runs(
@@ -62,6 +62,6 @@ class LogServicer(metaclass=_abc_1.ABCMeta):
         request: _log_pb2.RunsRequest,
         context: _aio.ServicerContext[_log_pb2.RunsRequest, _abc.Awaitable[_log_pb2.RunsReply]],
     ) -> _abc.Awaitable[_log_pb2.RunsReply]:
-        """Where in the daemon's files the records of a range lie, for a caller that may read them itself."""
+        """Locates the records of a range in the daemon's files, for a caller that can read those."""
 
 def add_LogServicer_to_server(servicer: LogServicer, server: _aio.Server) -> None: ...

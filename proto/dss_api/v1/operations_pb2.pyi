@@ -30,9 +30,9 @@ class _CursorDirectionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Curso
     DESCRIPTOR: _descriptor.EnumDescriptor
     CURSOR_DIRECTION_UNSPECIFIED: _CursorDirection.ValueType  # 0
     CURSOR_DIRECTION_REWIND: _CursorDirection.ValueType  # 1
-    """records from the target on come again; none is passed over"""
+    """delivers records from the target on again; skips none"""
     CURSOR_DIRECTION_SKIP: _CursorDirection.ValueType  # 2
-    """records before the target are passed over; none comes again"""
+    """skips records before the target; delivers none again"""
     CURSOR_DIRECTION_SEEK: _CursorDirection.ValueType  # 3
     """both: the cursor stands at the target"""
 
@@ -40,9 +40,9 @@ class CursorDirection(_CursorDirection, metaclass=_CursorDirectionEnumTypeWrappe
 
 CURSOR_DIRECTION_UNSPECIFIED: CursorDirection.ValueType  # 0
 CURSOR_DIRECTION_REWIND: CursorDirection.ValueType  # 1
-"""records from the target on come again; none is passed over"""
+"""delivers records from the target on again; skips none"""
 CURSOR_DIRECTION_SKIP: CursorDirection.ValueType  # 2
-"""records before the target are passed over; none comes again"""
+"""skips records before the target; delivers none again"""
 CURSOR_DIRECTION_SEEK: CursorDirection.ValueType  # 3
 """both: the cursor stands at the target"""
 Global___CursorDirection: _TypeAlias = CursorDirection  # noqa: Y015
@@ -238,16 +238,16 @@ class MoveCursors(_message.Message):
     offset: _builtins.int
     """of one stream"""
     records: _builtins.int
-    """from the present floor, so many records forward or back"""
+    """records forward or back from the ack floor"""
     span_ms: _builtins.int
-    """from the append time of the record at the floor"""
+    """time forward or back from the record at the ack floor"""
     @_builtins.property
     def streams(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """all that the group reads where empty"""
+        """empty: all that the group reads"""
 
     @_builtins.property
     def targets(self) -> _containers.RepeatedCompositeFieldContainer[Global___StreamTarget]:
-        """resolved: the rest, the direction aside, is ignored"""
+        """resolved: only these and the direction count"""
 
     def __init__(
         self,
@@ -360,7 +360,7 @@ Global___SkipRecords: _TypeAlias = SkipRecords  # noqa: Y015
 
 @_typing.final
 class RedeliverRecords(_message.Message):
-    """Single records come once more, though they are acknowledged; no cursor moves."""
+    """Delivers single records once more, although they are acknowledged. No cursor moves."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -397,7 +397,7 @@ Global___RedeliverRecords: _TypeAlias = RedeliverRecords  # noqa: Y015
 
 @_typing.final
 class RecordSpan(_message.Message):
-    """Records of a stream that follow one another."""
+    """Consecutive records of a stream."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -450,7 +450,7 @@ class PauseGroup(_message.Message):
     UNTIL_MS_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     until_ms: _builtins.int
-    """wall clock; until it is resumed where absent"""
+    """wall clock; absent: until it is resumed"""
     def __init__(
         self,
         *,
@@ -560,9 +560,9 @@ class Evict(_message.Message):
     borrower: _builtins.str
     """a borrower's id, or a client id"""
     grace_ms: _builtins.int
-    """how long it may go on with what it has out"""
+    """time to finish its records in flight"""
     ban_ms: _builtins.int
-    """no ban where absent"""
+    """absent: no ban"""
     def __init__(
         self,
         *,
@@ -636,7 +636,7 @@ Global___RevokeGrant: _TypeAlias = RevokeGrant  # noqa: Y015
 
 @_typing.final
 class RedriveDeadLetters(_message.Message):
-    """Dead letters of a group come back: the first attempt again, due at once."""
+    """Returns dead letters to their group: their next attempt is the first, due at once."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -655,7 +655,7 @@ class RedriveDeadLetters(_message.Message):
     CANARY_PERCENT_FIELD_NUMBER: _builtins.int
     group: _builtins.str
     error: _builtins.str
-    """only of this fingerprint, or of one that begins so, or of this"""
+    """only with this fingerprint or a prefix of it, or with this"""
     key: _builtins.bytes
     """cause; all where empty
     only of this key
@@ -665,24 +665,24 @@ class RedriveDeadLetters(_message.Message):
     offset: _builtins.int
     """with a stream: only of the record there"""
     rate: _builtins.int
-    """at most so many records a second, of all its streams together;"""
+    """records per second at most, over all streams;"""
     unordered: _builtins.bool
-    """the daemon's usual rate where absent
-    only these, also where they are a part of a key that waits
+    """absent: the daemon's default
+    only these, although others of the key stay behind
     """
     client_id: _builtins.str
-    """only of this member: it had them last"""
+    """only if this member was the last consumer"""
     start_us: _builtins.int
-    """only what died then or later"""
+    """only if it became a dead letter then or later"""
     end_us: _builtins.int
-    """only what died before then"""
+    """only if it became a dead letter before then"""
     canary: _builtins.int
-    """so many go first, and the others once these are done with"""
+    """redrive so many first, the others after these succeed"""
     canary_percent: _builtins.int
-    """where more than this share of those fails, the others stay"""
+    """if more of those fail, the others stay"""
     @_builtins.property
     def lanes(self) -> _containers.RepeatedCompositeFieldContainer[Global___LaneRanges]:
-        """which they are, where that is resolved"""
+        """resolved: exactly these entries"""
 
     def __init__(
         self,
@@ -734,7 +734,7 @@ Global___RedriveDeadLetters: _TypeAlias = RedriveDeadLetters  # noqa: Y015
 
 @_typing.final
 class DiscardDeadLetters(_message.Message):
-    """Dead letters of a group are given up for good."""
+    """Discards dead letters of a group for good."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -757,7 +757,7 @@ class DiscardDeadLetters(_message.Message):
     start_us: _builtins.int
     end_us: _builtins.int
     everything: _builtins.bool
-    """all of them: nothing else is said"""
+    """all of them: no other selection is set"""
     @_builtins.property
     def lanes(self) -> _containers.RepeatedCompositeFieldContainer[Global___LaneRanges]: ...
     def __init__(
@@ -799,8 +799,8 @@ Global___DiscardDeadLetters: _TypeAlias = DiscardDeadLetters  # noqa: Y015
 
 @_typing.final
 class RetryNow(_message.Message):
-    """Records that failed and wait for their next attempt are due at once. Which, as in
-    RedriveDeadLetters; times are those at which they failed last.
+    """Makes entries of the retry queue due at once. The selection is that of RedriveDeadLetters; times
+    are those of the last failure.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -862,7 +862,7 @@ Global___RetryNow: _TypeAlias = RetryNow  # noqa: Y015
 
 @_typing.final
 class SkipRetries(_message.Message):
-    """Such records are passed over, and handed to nobody."""
+    """Skips entries of the retry queue: no consumer gets them."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -926,7 +926,7 @@ Global___SkipRetries: _TypeAlias = SkipRetries  # noqa: Y015
 
 @_typing.final
 class BuryRetries(_message.Message):
-    """Such records are dead letters, without the attempts that they had left."""
+    """Makes entries of the retry queue dead letters, without their remaining attempts."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1036,7 +1036,7 @@ class EditGroup(_message.Message):
     ack_wait_ms: _builtins.int
     on_damage: _groups_pb2.OnDamage.ValueType
     max_deliver: _builtins.int
-    """gives a group queues, or takes them (0); what follows is of one that has some"""
+    """gives the group queues; 0: removes them"""
     queue_records: _builtins.int
     queue_bytes: _builtins.int
     ordered: _builtins.bool
@@ -1091,7 +1091,7 @@ Global___EditGroup: _TypeAlias = EditGroup  # noqa: Y015
 
 @_typing.final
 class SetShardCount(_message.Message):
-    """The streams of a group are cut into so many shards."""
+    """Changes the number of shards of a group."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1180,7 +1180,7 @@ Global___EditTopic: _TypeAlias = EditTopic  # noqa: Y015
 
 @_typing.final
 class AddStorageTopic(_message.Message):
-    """Another storage topic; nothing is written there before a switch."""
+    """Adds a storage topic. It takes no records before a switch."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1204,7 +1204,7 @@ Global___AddStorageTopic: _TypeAlias = AddStorageTopic  # noqa: Y015
 
 @_typing.final
 class SwitchTopic(_message.Message):
-    """What is produced goes to the next storage topic; the one before is sealed for good."""
+    """Moves the produce pointer to the next storage topic, and seals the present one for good."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1225,7 +1225,7 @@ Global___SwitchTopic: _TypeAlias = SwitchTopic  # noqa: Y015
 
 @_typing.final
 class GrowTopic(_message.Message):
-    """Both in one."""
+    """AddStorageTopic and SwitchTopic in one."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1236,7 +1236,7 @@ class GrowTopic(_message.Message):
     topic: _builtins.str
     partitions: _builtins.int
     with_shards: _builtins.bool
-    """cut its ordered groups anew then, where that fits better"""
+    """also change shard counts of its ordered groups where that fits"""
     @_builtins.property
     def shard_counts(self) -> _containers.RepeatedCompositeFieldContainer[Global___GroupShards]:
         """resolved: these groups, and no others"""
@@ -1291,7 +1291,7 @@ class RemoveTopic(_message.Message):
     FORCE_FIELD_NUMBER: _builtins.int
     topic: _builtins.str
     force: _builtins.bool
-    """although groups read it"""
+    """remove it although groups read it"""
     def __init__(
         self,
         *,
@@ -1314,7 +1314,7 @@ class CloseSession(_message.Message):
     SESSION_ID_FIELD_NUMBER: _builtins.int
     client_id: _builtins.str
     session_id: _builtins.bytes
-    """this session only; empty: the one that the client has"""
+    """only this session; empty: the client's present one"""
     def __init__(
         self,
         *,
@@ -1366,7 +1366,7 @@ class AdoptSessions(_message.Message):
     """only those of this principal"""
     @_builtins.property
     def clients(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """in which * stands for any characters; all where empty"""
+        """* stands for any characters; empty: all"""
 
     @_builtins.property
     def sessions(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedSession]:
@@ -1438,7 +1438,7 @@ Global___RunTask: _TypeAlias = RunTask  # noqa: Y015
 
 @_typing.final
 class CreateSchedule(_message.Message):
-    """What is absent is as the daemon has it where nothing is said."""
+    """Absent fields take the daemon's defaults."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1541,7 +1541,7 @@ Global___CreateSchedule: _TypeAlias = CreateSchedule  # noqa: Y015
 
 @_typing.final
 class EditSchedule(_message.Message):
-    """What is absent stays as it is, and so does each argument that is not named."""
+    """Absent fields stay as they are, and so does each argument that is not named."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1589,7 +1589,7 @@ class EditSchedule(_message.Message):
     def arguments(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
     @_builtins.property
     def no_arguments(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """that are not given any more"""
+        """arguments to remove"""
 
     def __init__(
         self,
@@ -1704,7 +1704,7 @@ Global___ResumeSchedule: _TypeAlias = ResumeSchedule  # noqa: Y015
 
 @_typing.final
 class CreateJob(_message.Message):
-    """Makes a bulk job: its manifest, and what it holds."""
+    """Creates a bulk job, with its manifest and its holds on records."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1731,21 +1731,21 @@ class CreateJob(_message.Message):
     source: _builtins.str
     """a topic; empty where it reads none"""
     start_us: _builtins.int
-    """append times; all that is kept where absent"""
+    """append times; absent: all kept records"""
     end_us: _builtins.int
     filter: _builtins.str
     target: _builtins.str
     rate_bytes_s: _builtins.int
-    """0: as much as comes"""
+    """0: no limit"""
     chunk_bytes: _builtins.int
-    """the usual size where 0"""
+    """0: the default"""
     hops_max: _builtins.int
-    """the usual number where 0"""
+    """0: the default"""
     allow_loop: _builtins.bool
     params: _builtins.str
-    """what its driver is told besides: JSON"""
+    """further parameters of its driver: JSON"""
     dead_letters: _builtins.str
-    """a group: what of the topic lies dead there is read"""
+    """a group: the job reads its dead letters of the topic"""
     @_builtins.property
     def inputs(self) -> _containers.RepeatedCompositeFieldContainer[Global___JobInput]:
         """the chunks of a job that reads no topic"""
@@ -1912,7 +1912,7 @@ Global___PlanRequest: _TypeAlias = PlanRequest  # noqa: Y015
 
 @_typing.final
 class OperationPlan(_message.Message):
-    """What applying a change would do now."""
+    """The effects that a change would have now."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1931,7 +1931,7 @@ class OperationPlan(_message.Message):
     NOTHING_TO_DO_FIELD_NUMBER: _builtins.int
     PLANNED_AT_MS_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
-    """offsets.rewind for one"""
+    """such as offsets.rewind"""
     subject: _builtins.str
     """a group NAME@FILTER, a topic, a client"""
     revision: _builtins.int
@@ -1953,11 +1953,11 @@ class OperationPlan(_message.Message):
     def moves(self) -> _containers.RepeatedCompositeFieldContainer[Global___StreamMove]: ...
     @_builtins.property
     def effects(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """sentences: what it costs, what is kept of order"""
+        """sentences: its cost, and what ordering it keeps"""
 
     @_builtins.property
     def members(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """client ids that it touches"""
+        """client ids of affected members"""
 
     def __init__(
         self,
@@ -2004,13 +2004,13 @@ class StreamPlan(_message.Message):
     """as it stands now"""
     target: _builtins.int
     again: _builtins.int
-    """records that come again"""
+    """records to be delivered again"""
     passed: _builtins.int
-    """records that are passed over"""
+    """records to be skipped"""
     exact: _builtins.bool
-    """else both are upper bounds"""
+    """false: both counts are upper bounds"""
     clamped: _builtins.bool
-    """retention took what lies before the target"""
+    """the target was raised: retention took records before it"""
     client_id: _builtins.str
     """of the holder; empty where it is free"""
     def __init__(
@@ -2042,10 +2042,10 @@ class ApplyRequest(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     OPERATION_ID_FIELD_NUMBER: _builtins.int
     if_revision: _builtins.int
-    """of a plan: refused where the subject changed since"""
+    """of a plan: refused if the subject changed since"""
     reason: _builtins.str
     operation_id: _builtins.str
-    """the caller's own; a repeated call does nothing again"""
+    """chosen by the caller; makes Apply idempotent"""
     @_builtins.property
     def change(self) -> Global___Change: ...
     def __init__(
@@ -2122,9 +2122,9 @@ class Operation(_message.Message):
     not_undoable_because: _builtins.str
     streams_done: _builtins.int
     streams_waiting: _builtins.int
-    """not done; of one that was cancelled they stay as they were"""
+    """not done; they stay as they were if it was cancelled"""
     records_done: _builtins.int
-    """How many of its dead letters came back or were given up; while that is under way."""
+    """Of an operation on dead letters under way: how many are redriven or discarded, and of how many."""
     records_asked: _builtins.int
     @_builtins.property
     def streams(self) -> _containers.RepeatedCompositeFieldContainer[Global___OperatedStream]:
@@ -2192,7 +2192,7 @@ class OperatedStream(_message.Message):
     stream: _builtins.str
     done: _builtins.bool
     client_id: _builtins.str
-    """whom it waits for"""
+    """the holder that it waits for"""
     @_builtins.property
     def before(self) -> _types_pb2.Progress:
         """once it is done"""
@@ -2249,11 +2249,11 @@ class ListOperationsRequest(_message.Message):
     state: _builtins.str
     """all where empty"""
     limit: _builtins.int
-    """the newest so many; the daemon's own bound where 0 or above it"""
+    """of the newest; 0 or too large: the daemon's own limit"""
     before_number: _builtins.int
     """only older ones; 0: all"""
     operation_id: _builtins.str
-    """the one that this id names; all where empty"""
+    """only this one; empty: all"""
     def __init__(
         self,
         *,

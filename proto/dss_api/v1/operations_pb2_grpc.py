@@ -26,9 +26,8 @@ if _version_not_supported:
 
 
 class OperationsStub:
-    """What operators change: planned by the daemon, applied as planned, taken back where that is
-    possible. A change that a plan answers with is resolved: it names offsets and moves, and applying
-    it does exactly that.
+    """Changes by operators. The daemon plans a change, applies it as planned, and can undo many. The
+    change in a plan is resolved: it names exact offsets and moves, and Apply does exactly these.
     """
 
     def __init__(self, channel):
@@ -70,9 +69,8 @@ class OperationsStub:
 
 
 class OperationsServicer:
-    """What operators change: planned by the daemon, applied as planned, taken back where that is
-    possible. A change that a plan answers with is resolved: it names offsets and moves, and applying
-    it does exactly that.
+    """Changes by operators. The daemon plans a change, applies it as planned, and can undo many. The
+    change in a plan is resolved: it names exact offsets and moves, and Apply does exactly these.
     """
 
     def Plan(self, request, context):
@@ -100,14 +98,14 @@ class OperationsServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
-        """until it has ended
+        """until it ends
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Cancel(self, request, context):
-        """what it has not done yet
+        """the part not done yet
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -155,9 +153,8 @@ def add_OperationsServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Operations:
-    """What operators change: planned by the daemon, applied as planned, taken back where that is
-    possible. A change that a plan answers with is resolved: it names offsets and moves, and applying
-    it does exactly that.
+    """Changes by operators. The daemon plans a change, applies it as planned, and can undo many. The
+    change in a plan is resolved: it names exact offsets and moves, and Apply does exactly these.
     """
 
     @staticmethod

@@ -13,9 +13,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class OperationsStub:
-    """What operators change: planned by the daemon, applied as planned, taken back where that is
-    possible. A change that a plan answers with is resolved: it names offsets and moves, and applying
-    it does exactly that.
+    """Changes by operators. The daemon plans a change, applies it as planned, and can undo many. The
+    change in a plan is resolved: it names exact offsets and moves, and Apply does exactly these.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -24,14 +23,13 @@ class OperationsStub:
     Get: _aio.UnaryUnaryMultiCallable[_operations_pb2.GetOperationRequest, _operations_pb2.Operation]
     List: _aio.UnaryUnaryMultiCallable[_operations_pb2.ListOperationsRequest, _operations_pb2.ListOperationsReply]
     Watch: _aio.UnaryStreamMultiCallable[_operations_pb2.WatchOperationRequest, _operations_pb2.Operation]
-    """until it has ended"""
+    """until it ends"""
     Cancel: _aio.UnaryUnaryMultiCallable[_operations_pb2.CancelOperationRequest, _operations_pb2.Operation]
-    """what it has not done yet"""
+    """the part not done yet"""
 
 class OperationsServicer(metaclass=_abc_1.ABCMeta):
-    """What operators change: planned by the daemon, applied as planned, taken back where that is
-    possible. A change that a plan answers with is resolved: it names offsets and moves, and applying
-    it does exactly that.
+    """Changes by operators. The daemon plans a change, applies it as planned, and can undo many. The
+    change in a plan is resolved: it names exact offsets and moves, and Apply does exactly these.
     """
 
     @_abc_1.abstractmethod
@@ -68,7 +66,7 @@ class OperationsServicer(metaclass=_abc_1.ABCMeta):
         request: _operations_pb2.WatchOperationRequest,
         context: _aio.ServicerContext[_operations_pb2.WatchOperationRequest, _abc.AsyncIterator[_operations_pb2.Operation]],
     ) -> _abc.AsyncIterator[_operations_pb2.Operation]:
-        """until it has ended"""
+        """until it ends"""
 
     @_abc_1.abstractmethod
     def Cancel(
@@ -76,6 +74,6 @@ class OperationsServicer(metaclass=_abc_1.ABCMeta):
         request: _operations_pb2.CancelOperationRequest,
         context: _aio.ServicerContext[_operations_pb2.CancelOperationRequest, _abc.Awaitable[_operations_pb2.Operation]],
     ) -> _abc.Awaitable[_operations_pb2.Operation]:
-        """what it has not done yet"""
+        """the part not done yet"""
 
 def add_OperationsServicer_to_server(servicer: OperationsServicer, server: _aio.Server) -> None: ...

@@ -57,7 +57,7 @@ class ListEntriesRequest(_message.Message):
     group: _builtins.str
     level: Global___QueueLevel.ValueType
     error: _builtins.str
-    """only of this fingerprint, or of one that begins so, or of this"""
+    """only with this fingerprint or a prefix of it, or with this"""
     key: _builtins.bytes
     """cause; all where empty
     only of this key
@@ -72,13 +72,13 @@ class ListEntriesRequest(_message.Message):
     """payloads and headers too"""
     page_token: _builtins.str
     client_id: _builtins.str
-    """only of this member: it had them last"""
+    """only if this member was the last consumer"""
     start_us: _builtins.int
-    """only what came to the queue then or later"""
+    """only if appended to the queue then or later"""
     end_us: _builtins.int
-    """only what came before then"""
+    """only if appended before then"""
     attempt: _builtins.int
-    """only what failed so often, or more"""
+    """only after at least so many failed attempts"""
     def __init__(
         self,
         *,
@@ -127,9 +127,9 @@ class ListEntriesReply(_message.Message):
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """empty: all was looked at"""
+    """empty: this was the last page"""
     total: _builtins.int
-    """so many are there, wanted or not"""
+    """entries in the queues, selected or not"""
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___QueueEntry]: ...
     def __init__(
@@ -194,16 +194,16 @@ class QueueEntry(_message.Message):
     fingerprint: _builtins.str
     """of the error, hexadecimal; empty: there is none"""
     client_id: _builtins.str
-    """who had it last"""
+    """the last consumer"""
     appended_at_us: _builtins.int
     """the record itself"""
     first_failure_ms: _builtins.int
     entered_at_us: _builtins.int
     """the entry"""
     due_ms: _builtins.int
-    """when it comes again; of the retry queue"""
+    """of the retry queue: time of the next attempt"""
     payload: _builtins.bytes
-    """this and what follows: where it is wanted whole"""
+    """this and headers: only if "whole" is set"""
     @_builtins.property
     def headers(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Header]:
         """those of the record"""
@@ -275,12 +275,12 @@ class CountErrorsReply(_message.Message):
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """empty: all was looked at"""
+    """empty: this was the last page"""
     total: _builtins.int
-    """so many entries are there"""
+    """entries in the queues"""
     @_builtins.property
     def errors(self) -> _containers.RepeatedCompositeFieldContainer[Global___ErrorCount]:
-        """of what was looked at in this call"""
+        """of the entries read by this call"""
 
     def __init__(
         self,
@@ -311,18 +311,18 @@ class ErrorCount(_message.Message):
     STREAM_FIELD_NUMBER: _builtins.int
     OFFSET_FIELD_NUMBER: _builtins.int
     fingerprint: _builtins.str
-    """empty: there was no error, only a cause"""
+    """empty: no error, only a cause"""
     cause: _builtins.str
     error_type: _builtins.str
     error: _builtins.str
     """the text of the newest"""
     count: _builtins.int
     newest_us: _builtins.int
-    """when the newest came"""
+    """when the newest was appended"""
     oldest_us: _builtins.int
-    """when the oldest did"""
+    """when the oldest was appended"""
     stream: _builtins.str
-    """the record of the newest: an example"""
+    """record of the newest entry, as an example"""
     offset: _builtins.int
     def __init__(
         self,
@@ -382,12 +382,12 @@ class CountKeysReply(_message.Message):
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """empty: all was looked at"""
+    """empty: this was the last page"""
     total: _builtins.int
-    """so many entries are there"""
+    """entries in the queues"""
     @_builtins.property
     def keys(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeyCount]:
-        """of what was looked at in this call"""
+        """of the entries read by this call"""
 
     def __init__(
         self,
@@ -419,15 +419,15 @@ class KeyCount(_message.Message):
     ERROR_FIELD_NUMBER: _builtins.int
     FINGERPRINT_FIELD_NUMBER: _builtins.int
     key: _builtins.bytes
-    """absent: those without one"""
+    """absent: entries without a key"""
     count: _builtins.int
     newest_us: _builtins.int
     oldest_us: _builtins.int
     stream: _builtins.str
-    """the record of the oldest: the first that failed"""
+    """record of the oldest entry: the first that failed"""
     offset: _builtins.int
     cause: _builtins.str
-    """these of the oldest"""
+    """this and the next three: of the oldest entry"""
     error_type: _builtins.str
     error: _builtins.str
     fingerprint: _builtins.str

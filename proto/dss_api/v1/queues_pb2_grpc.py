@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class QueuesStub:
-    """What waits in the retry queues of a group, and what is among its dead letters. A call reads a
-    bounded part of them: where more is left, it says how to ask for it.
+    """Entries in the retry queues of a group and among its dead letters. A call reads a bounded part;
+    if more is left, the answer has a page token.
     """
 
     def __init__(self, channel):
@@ -54,8 +54,8 @@ class QueuesStub:
 
 
 class QueuesServicer:
-    """What waits in the retry queues of a group, and what is among its dead letters. A call reads a
-    bounded part of them: where more is left, it says how to ask for it.
+    """Entries in the retry queues of a group and among its dead letters. A call reads a bounded part;
+    if more is left, the answer has a page token.
     """
 
     def List(self, request, context):
@@ -73,7 +73,7 @@ class QueuesServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Keys(self, request, context):
-        """How many there are of each key.
+        """How many entries there are of each key.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -106,8 +106,8 @@ def add_QueuesServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Queues:
-    """What waits in the retry queues of a group, and what is among its dead letters. A call reads a
-    bounded part of them: where more is left, it says how to ask for it.
+    """Entries in the retry queues of a group and among its dead letters. A call reads a bounded part;
+    if more is left, the answer has a page token.
     """
 
     @staticmethod

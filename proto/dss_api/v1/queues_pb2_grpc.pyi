@@ -13,8 +13,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class QueuesStub:
-    """What waits in the retry queues of a group, and what is among its dead letters. A call reads a
-    bounded part of them: where more is left, it says how to ask for it.
+    """Entries in the retry queues of a group and among its dead letters. A call reads a bounded part;
+    if more is left, the answer has a page token.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -23,11 +23,11 @@ class QueuesStub:
     Errors: _aio.UnaryUnaryMultiCallable[_queues_pb2.CountErrorsRequest, _queues_pb2.CountErrorsReply]
     """How many entries there are of each error."""
     Keys: _aio.UnaryUnaryMultiCallable[_queues_pb2.CountKeysRequest, _queues_pb2.CountKeysReply]
-    """How many there are of each key."""
+    """How many entries there are of each key."""
 
 class QueuesServicer(metaclass=_abc_1.ABCMeta):
-    """What waits in the retry queues of a group, and what is among its dead letters. A call reads a
-    bounded part of them: where more is left, it says how to ask for it.
+    """Entries in the retry queues of a group and among its dead letters. A call reads a bounded part;
+    if more is left, the answer has a page token.
     """
 
     @_abc_1.abstractmethod
@@ -52,6 +52,6 @@ class QueuesServicer(metaclass=_abc_1.ABCMeta):
         request: _queues_pb2.CountKeysRequest,
         context: _aio.ServicerContext[_queues_pb2.CountKeysRequest, _abc.Awaitable[_queues_pb2.CountKeysReply]],
     ) -> _abc.Awaitable[_queues_pb2.CountKeysReply]:
-        """How many there are of each key."""
+        """How many entries there are of each key."""
 
 def add_QueuesServicer_to_server(servicer: QueuesServicer, server: _aio.Server) -> None: ...

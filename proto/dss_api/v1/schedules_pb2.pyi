@@ -105,7 +105,7 @@ class Schedule(_message.Message):
     time_zone: _builtins.str
     """UTC, or a name of the tz database"""
     jitter_ms: _builtins.int
-    """a run begins later by less than this"""
+    """a run begins up to this much later"""
     overlap: _builtins.str
     """skip, queue or allow"""
     catch_up_ms: _builtins.int
@@ -114,7 +114,7 @@ class Schedule(_message.Message):
     """of one attempt"""
     retries: _builtins.int
     backoff_ms: _builtins.int
-    """before the first retry; doubles"""
+    """before the first retry; then doubles"""
     paused: _builtins.bool
     created_at_ms: _builtins.int
     revision: _builtins.int
@@ -123,14 +123,14 @@ class Schedule(_message.Message):
     next_at_ms: _builtins.int
     """absent: paused, or broken"""
     principal: _builtins.str
-    """whom it acts for; empty: made before that was kept"""
+    """whose permissions it uses; empty: of an older daemon"""
     @_builtins.property
     def arguments(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
     @_builtins.property
     def unended(self) -> _containers.RepeatedCompositeFieldContainer[Global___ScheduleRun]: ...
     @_builtins.property
     def last(self) -> Global___ScheduleRun:
-        """the newest that ended, skipped ones aside; absent: none"""
+        """the newest ended run, not counting skipped ones"""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ Global___Schedule: _TypeAlias = Schedule  # noqa: Y015
 
 @_typing.final
 class ScheduleRun(_message.Message):
-    """A run, or due times that were not run."""
+    """A run, or due times that were skipped."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -195,12 +195,12 @@ class ScheduleRun(_message.Message):
     ended_at_ms: _builtins.int
     retry_at_ms: _builtins.int
     operation: _builtins.int
-    """of the latest attempt; 0: none"""
+    """of the newest attempt; 0: none"""
     output: _builtins.str
     failure: _builtins.str
-    """why it failed, or was skipped"""
+    """why it failed or was skipped"""
     count: _builtins.int
-    """of due times that it stands for"""
+    """number of due times that it covers"""
     def __init__(
         self,
         *,
@@ -270,7 +270,7 @@ class ScheduleDescription(_message.Message):
 
     @_builtins.property
     def runs(self) -> _containers.RepeatedCompositeFieldContainer[Global___ScheduleRun]:
-        """those that are kept, the newest first"""
+        """kept runs, newest first"""
 
     def __init__(
         self,
@@ -296,7 +296,7 @@ class PreviewScheduleRequest(_message.Message):
     TIME_ZONE_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """of a schedule; or else:"""
+    """of a schedule; empty: use cron"""
     cron: _builtins.str
     time_zone: _builtins.str
     """UTC where empty"""
@@ -350,9 +350,9 @@ class PreviewedTime(_message.Message):
     DELAY_MS_FIELD_NUMBER: _builtins.int
     at_ms: _builtins.int
     local: _builtins.str
-    """on the wall in that time zone, RFC 3339 with its offset"""
+    """local time in that zone, RFC 3339 with its offset"""
     delay_ms: _builtins.int
-    """by the jitter"""
+    """of the run, by the jitter"""
     def __init__(
         self,
         *,
@@ -438,7 +438,7 @@ class TaskSummary(_message.Message):
     name: _builtins.str
     meaning: _builtins.str
     alone: _builtins.bool
-    """a second run beside the first is refused"""
+    """no second run at the same time"""
     @_builtins.property
     def arguments(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskArgument]: ...
     def __init__(
@@ -467,7 +467,7 @@ class TaskArgument(_message.Message):
     name: _builtins.str
     meaning: _builtins.str
     default: _builtins.str
-    """where it is not given; empty: as if it were not there"""
+    """empty: no default"""
     def __init__(
         self,
         *,

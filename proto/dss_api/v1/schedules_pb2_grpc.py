@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class SchedulesStub:
-    """What the daemon does by the clock. Schedules are made, changed, paused and removed as operations
-    (CreateSchedule and the others beside it), and a task is run at once by RunTask.
+    """Work by the clock. Operations create, edit, pause and remove schedules (CreateSchedule and so
+    on); RunTask runs a task at once.
     """
 
     def __init__(self, channel):
@@ -64,8 +64,8 @@ class SchedulesStub:
 
 
 class SchedulesServicer:
-    """What the daemon does by the clock. Schedules are made, changed, paused and removed as operations
-    (CreateSchedule and the others beside it), and a task is run at once by RunTask.
+    """Work by the clock. Operations create, edit, pause and remove schedules (CreateSchedule and so
+    on); RunTask runs a task at once.
     """
 
     def List(self, request, context):
@@ -87,7 +87,7 @@ class SchedulesServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Trigger(self, request, context):
-        """once its operation is applied
+        """answers once its operation is applied
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -136,8 +136,8 @@ def add_SchedulesServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Schedules:
-    """What the daemon does by the clock. Schedules are made, changed, paused and removed as operations
-    (CreateSchedule and the others beside it), and a task is run at once by RunTask.
+    """Work by the clock. Operations create, edit, pause and remove schedules (CreateSchedule and so
+    on); RunTask runs a task at once.
     """
 
     @staticmethod

@@ -13,8 +13,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class SchedulesStub:
-    """What the daemon does by the clock. Schedules are made, changed, paused and removed as operations
-    (CreateSchedule and the others beside it), and a task is run at once by RunTask.
+    """Work by the clock. Operations create, edit, pause and remove schedules (CreateSchedule and so
+    on); RunTask runs a task at once.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -22,12 +22,12 @@ class SchedulesStub:
     Describe: _aio.UnaryUnaryMultiCallable[_schedules_pb2.DescribeScheduleRequest, _schedules_pb2.ScheduleDescription]
     Preview: _aio.UnaryUnaryMultiCallable[_schedules_pb2.PreviewScheduleRequest, _schedules_pb2.PreviewScheduleReply]
     Trigger: _aio.UnaryUnaryMultiCallable[_schedules_pb2.TriggerScheduleRequest, _schedules_pb2.ScheduleRun]
-    """once its operation is applied"""
+    """answers once its operation is applied"""
     Tasks: _aio.UnaryUnaryMultiCallable[_schedules_pb2.ListTasksRequest, _schedules_pb2.ListTasksReply]
 
 class SchedulesServicer(metaclass=_abc_1.ABCMeta):
-    """What the daemon does by the clock. Schedules are made, changed, paused and removed as operations
-    (CreateSchedule and the others beside it), and a task is run at once by RunTask.
+    """Work by the clock. Operations create, edit, pause and remove schedules (CreateSchedule and so
+    on); RunTask runs a task at once.
     """
 
     @_abc_1.abstractmethod
@@ -57,7 +57,7 @@ class SchedulesServicer(metaclass=_abc_1.ABCMeta):
         request: _schedules_pb2.TriggerScheduleRequest,
         context: _aio.ServicerContext[_schedules_pb2.TriggerScheduleRequest, _abc.Awaitable[_schedules_pb2.ScheduleRun]],
     ) -> _abc.Awaitable[_schedules_pb2.ScheduleRun]:
-        """once its operation is applied"""
+        """answers once its operation is applied"""
 
     @_abc_1.abstractmethod
     def Tasks(

@@ -26,9 +26,9 @@ class ListSessionsRequest(_message.Message):
     AFTER_CLIENT_ID_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     after_client_id: _builtins.str
-    """of the last one of the answer before"""
+    """the last client id of the previous page"""
     limit: _builtins.int
-    """the daemon's own bound where 0 or above it"""
+    """0 or too large: the daemon's own limit"""
     def __init__(
         self,
         *,
@@ -50,7 +50,7 @@ class ListSessionsReply(_message.Message):
     SESSIONS_FIELD_NUMBER: _builtins.int
     MORE_FIELD_NUMBER: _builtins.int
     more: _builtins.bool
-    """ask on, behind the last one"""
+    """ask again, after the last client id"""
     @_builtins.property
     def sessions(self) -> _containers.RepeatedCompositeFieldContainer[Global___SessionSummary]:
         """by client id"""
@@ -84,12 +84,12 @@ class SessionSummary(_message.Message):
     client_id: _builtins.str
     connected: _builtins.bool
     since_ms: _builtins.int
-    """connected since then, or without a connection"""
+    """when it was connected, or lost its connection"""
     expiry_s: _builtins.int
-    """how long it is kept without one"""
+    """kept so long without a connection"""
     subscriptions: _builtins.int
     private_subscriptions: _builtins.int
-    """those of them that it shares with nobody"""
+    """of these, the unshared ones"""
     principal: _builtins.str
     peer: _builtins.str
     """empty where it is not connected"""
@@ -165,8 +165,9 @@ Global___SessionUp: _TypeAlias = SessionUp  # noqa: Y015
 
 @_typing.final
 class SessionDown(_message.Message):
-    """Where it is of no kind, or of one that the client does not know, it says nothing to it. One of no
-    kind answers the end of what the client says, if its call is whole.
+    """A client ignores an item without a kind, or of a kind that it does not know. The daemon sends one
+    without a kind when the client has ended its side of the call, to see whether the client still
+    listens.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -214,7 +215,7 @@ class SessionDown(_message.Message):
     def pause_set(self) -> Global___PauseSet: ...
     @_builtins.property
     def bundle(self) -> Global___DeliveryBundle:
-        """to who takes it"""
+        """only if Open.takes_bundles"""
 
     @_builtins.property
     def take_back(self) -> Global___TakeBack: ...
@@ -262,18 +263,18 @@ class Open(_message.Message):
     client_id: _builtins.str
     """chosen by the daemon where empty"""
     clean_start: _builtins.bool
-    """of the client's first connect only"""
+    """only for the first connect of a client"""
     session_id: _builtins.bytes
-    """present: resume exactly this session; DSS6003 where it expired,"""
+    """present: resume exactly this session; DSS6003 if it expired,"""
     session_expiry_s: _builtins.int
-    """DSS6002 where another client uses the client id since"""
+    """DSS6002 if another client uses the client id since"""
     credit_records: _builtins.int
     credit_bytes: _builtins.int
     takes_bundles: _builtins.bool
-    """deliveries may come several in one item"""
+    """accepts several deliveries in one item"""
     @_builtins.property
     def features(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """what the client knows beyond the first version: "queues", "ordered" """
+        """features of the client: "queues", "ordered" """
 
     def __init__(
         self,
@@ -318,17 +319,17 @@ class Opened(_message.Message):
     client_id: _builtins.str
     session_id: _builtins.bytes
     session_epoch: _builtins.int
-    """+1 a connection; fences the one before"""
+    """+1 with each connection; fences the older one"""
     session_present: _builtins.bool
-    """state of before is there"""
+    """the daemon kept the state of the session"""
     lease_ms: _builtins.int
     credit_records: _builtins.int
     credit_bytes: _builtins.int
     incarnation: _builtins.bytes
-    """of the daemon's data: another one after a restore from a backup"""
+    """of the daemon's data: a restore from a backup changes it"""
     @_builtins.property
     def features(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """those of the client's that the daemon knows too"""
+        """features that client and daemon both know"""
 
     def __init__(
         self,
@@ -403,7 +404,7 @@ class Subscribed(_message.Message):
     subscription: _builtins.int
     group: _builtins.str
     declared: _builtins.bool
-    """by this use"""
+    """this subscription created the group"""
     def __init__(
         self,
         *,
@@ -459,7 +460,9 @@ Global___Unsubscribed: _TypeAlias = Unsubscribed  # noqa: Y015
 
 @_typing.final
 class Granted(_message.Message):
-    """A stream is lent to this session. The number names the grant in this session, never reused."""
+    """Lends a stream to this session. The number names the grant within the session and is never
+    reused.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -480,19 +483,19 @@ class Granted(_message.Message):
     """TOPIC/ORDINAL/PARTITION"""
     grant_epoch: _builtins.int
     storage_topic_id: _builtins.int
-    """never given again: a topic made anew under its old name has"""
+    """never reused: a topic created again under its old name has"""
     queues: _builtins.bool
-    """the streams of before by name, and others by this
+    """the old stream names and new ids
     a lane: the stream with a retry queue and dead letters
     """
     ordered: _builtins.bool
     """records of a key are handed out one at a time, in order"""
     shards: _builtins.int
-    """how many the group has; 0: it is not shared out by shards"""
+    """of the group; 0: it has no shards"""
     shard: _builtins.int
-    """of which this stream is a part"""
+    """the shard of this stream"""
     shard_epoch: _builtins.int
-    """of the shard at this session, where the program keeps state by"""
+    """epoch of the shard in this session, if the program keeps state"""
     @_builtins.property
     def progress(self) -> _types_pb2.Progress: ...
     def __init__(
@@ -520,7 +523,7 @@ Global___Granted: _TypeAlias = Granted  # noqa: Y015
 
 @_typing.final
 class Deliver(_message.Message):
-    """Frames of a grant's stream. A record is for the user unless the mask covers its offset."""
+    """Frames of a grant's stream. The user gets each record whose offset the mask does not cover."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -532,14 +535,14 @@ class Deliver(_message.Message):
     LEVEL_FIELD_NUMBER: _builtins.int
     grant: _builtins.int
     frames: _builtins.bytes
-    """one after the other, stamped; some between may be left out"""
+    """in order, stamped; not always consecutive"""
     redelivered: _builtins.bool
     """perhaps seen before; never wrongly false"""
     attempt: _builtins.int
-    """hand-outs that are known or in doubt, this one included; of"""
+    """hand-outs, known or in doubt, this one included; those that an"""
     level: _builtins.int
-    """those that an entry of a queue has, its own come on top
-    of a lane: 0 the stream itself, 1 its retry queue
+    """entry of a queue names come on top
+    of the lane: 0 the stream, 1 its retry queue
     """
     @_builtins.property
     def mask(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]: ...
@@ -563,7 +566,7 @@ Global___Deliver: _TypeAlias = Deliver  # noqa: Y015
 
 @_typing.final
 class DeliveryBundle(_message.Message):
-    """As one after the other, in this order."""
+    """Deliveries in one item; the client takes them in this order."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -619,10 +622,11 @@ class Settle(_message.Message):
     frontier: _builtins.int
     """every offset below it was handed to the user, or is masked"""
     token: _builtins.int
-    """not 0: answer settled when the acks are durable"""
+    """not 0: the daemon answers Settled when the acks are durable"""
     level: _builtins.int
-    """and again; until it is told, a nak is about the sending before
-    as in Deliver; of the retry queue all hand-outs are out of turn
+    """it again; until it is reported, a nak concerns the previous
+    delivery
+    as in Deliver; in the retry queue every hand-out is named here
     """
     @_builtins.property
     def acked(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]: ...
@@ -630,11 +634,11 @@ class Settle(_message.Message):
     def naks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Nak]: ...
     @_builtins.property
     def in_progress(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
-        """work on them goes on: the ack wait begins anew"""
+        """the consumer still works on them: restart the ack wait"""
 
     @_builtins.property
     def handed_out(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]:
-        """handed to the user out of turn: above the frontier, or below it"""
+        """handed to the user out of order: above the frontier, or below"""
 
     def __init__(
         self,
@@ -669,13 +673,13 @@ class Nak(_message.Message):
     start: _builtins.int
     end: _builtins.int
     delay_ms: _builtins.int
-    """the daemon's back-off where absent; from 1 s on it is durable"""
+    """absent: the daemon's backoff; durable from 1 s on"""
     error: _builtins.str
     """why, for people; cut at 1 KiB"""
     error_type: _builtins.str
     """what kind of error it was, such as the name of an exception"""
     reject: _builtins.bool
-    """to the dead letters at once, where the group has them"""
+    """to the dead letters at once, if the group has queues"""
     def __init__(
         self,
         *,
@@ -698,7 +702,9 @@ Global___Nak: _TypeAlias = Nak  # noqa: Y015
 
 @_typing.final
 class Gone(_message.Message):
-    """Refused records of a grant that do not come again: retention took them, or they are damaged."""
+    """Refused records of a grant that are not delivered again: retention took them, or they are
+    damaged.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -727,11 +733,12 @@ Global___Gone: _TypeAlias = Gone  # noqa: Y015
 
 @_typing.final
 class TakeBack(_message.Message):
-    """In an ordered group: records of a key go to the queues of the lane, behind one that failed. Nothing
-    of them is handed out any more. Without a number it is the daemon's word on records that the client
-    refused: from here on, what comes of their keys may be handed out. With a number it asks, because
-    the ack wait of the first record ran out: as long as the program has that one, the client drops the
-    others and answers that it is out; where it was settled meanwhile, the client drops nothing.
+    """Ordered groups: records of a key move to the queues of the lane, behind one that failed. The
+    client hands out none of them any more. Without a number the item confirms records that the
+    client refused: later deliveries of their keys may be handed out. With a number it is a question,
+    because the ack wait of the first record ran out. If the program still has that record, the
+    client drops the others and answers with "out". If the record was settled meanwhile, the client
+    drops nothing.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -744,7 +751,7 @@ class TakeBack(_message.Message):
     level: _builtins.int
     """as in Deliver"""
     number: _builtins.int
-    """not 0: answer taken_back"""
+    """not 0: the client answers TakenBack"""
     @_builtins.property
     def ranges(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Range]: ...
     def __init__(
@@ -765,7 +772,7 @@ Global___TakeBack: _TypeAlias = TakeBack  # noqa: Y015
 
 @_typing.final
 class TakenBack(_message.Message):
-    """What was settled before is reported before."""
+    """Answers TakeBack. The client reports earlier settles first."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -776,7 +783,7 @@ class TakenBack(_message.Message):
     number: _builtins.int
     """of the item that it answers"""
     out: _builtins.bool
-    """the program has the first record still; the others were dropped"""
+    """the program still has the first record; the client dropped the others"""
     def __init__(
         self,
         *,
@@ -813,7 +820,7 @@ Global___Settled: _TypeAlias = Settled  # noqa: Y015
 
 @_typing.final
 class Revoke(_message.Message):
-    """Stop handing out; report what is settled, then revoke_finished."""
+    """The client stops handing out, reports what is settled, then answers RevokeFinished."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -837,8 +844,8 @@ Global___Revoke: _TypeAlias = Revoke  # noqa: Y015
 
 @_typing.final
 class RevokeFinished(_message.Message):
-    """The client has dropped what it had not handed out. Unasked: it does not know the subscription,
-    which rests until it is subscribed to again.
+    """The client has dropped what it had not handed out. Without a Revoke before: it does not know the
+    subscription, which then rests until the client subscribes again.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -860,7 +867,7 @@ Global___RevokeFinished: _TypeAlias = RevokeFinished  # noqa: Y015
 
 @_typing.final
 class Revoked(_message.Message):
-    """The grant is over: drop what was not handed out."""
+    """The grant is over: the client drops what was not handed out."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -910,8 +917,9 @@ Global___Status: _TypeAlias = Status  # noqa: Y015
 
 @_typing.final
 class PauseSet(_message.Message):
-    """The group was paused: hand out nothing new of the subscription, not even what waits in the client;
-    what is out may be settled. Or it was resumed. Answer pause_taken once it is done.
+    """The group was paused or resumed. While paused, the client hands out nothing new of the
+    subscription, not even what waits in the client; records in flight may be settled. It answers
+    PauseTaken once it has done so.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -922,7 +930,7 @@ class PauseSet(_message.Message):
     subscription: _builtins.int
     paused: _builtins.bool
     turn: _builtins.int
-    """rises; the last one counts"""
+    """rises; the highest one counts"""
     def __init__(
         self,
         *,
@@ -940,9 +948,7 @@ Global___PauseSet: _TypeAlias = PauseSet  # noqa: Y015
 
 @_typing.final
 class PauseTaken(_message.Message):
-    """Nothing of the subscription is handed out any more, or it is again. Reports of what was handed
-    out before come first.
-    """
+    """The client has stopped or resumed handing out. It reports earlier hand-outs first."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -977,7 +983,7 @@ class SessionError(_message.Message):
     """0 where it concerns the session"""
     grant: _builtins.int
     final: _builtins.bool
-    """the subscription, or the session where 0, is over"""
+    """ends the subscription, or the session if subscription is 0"""
     @_builtins.property
     def error(self) -> _types_pb2.Error: ...
     def __init__(

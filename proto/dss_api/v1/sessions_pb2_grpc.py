@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class SessionsStub:
-    """A consumer's state in the daemon. One call a client; the first item up is open.
+    """A consumer's state in the daemon. A client has one call of Attach; its first item is Open.
     """
 
     def __init__(self, channel):
@@ -48,7 +48,7 @@ class SessionsStub:
 
 
 class SessionsServicer:
-    """A consumer's state in the daemon. One call a client; the first item up is open.
+    """A consumer's state in the daemon. A client has one call of Attach; its first item is Open.
     """
 
     def Attach(self, request_iterator, context):
@@ -85,7 +85,7 @@ def add_SessionsServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Sessions:
-    """A consumer's state in the daemon. One call a client; the first item up is open.
+    """A consumer's state in the daemon. A client has one call of Attach; its first item is Open.
     """
 
     @staticmethod

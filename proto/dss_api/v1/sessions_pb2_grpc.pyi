@@ -13,14 +13,14 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class SessionsStub:
-    """A consumer's state in the daemon. One call a client; the first item up is open."""
+    """A consumer's state in the daemon. A client has one call of Attach; its first item is Open."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Attach: _aio.StreamStreamMultiCallable[_sessions_pb2.SessionUp, _sessions_pb2.SessionDown]
     List: _aio.UnaryUnaryMultiCallable[_sessions_pb2.ListSessionsRequest, _sessions_pb2.ListSessionsReply]
 
 class SessionsServicer(metaclass=_abc_1.ABCMeta):
-    """A consumer's state in the daemon. One call a client; the first item up is open."""
+    """A consumer's state in the daemon. A client has one call of Attach; its first item is Open."""
 
     @_abc_1.abstractmethod
     def Attach(

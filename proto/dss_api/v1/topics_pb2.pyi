@@ -46,7 +46,7 @@ class _DurabilityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Durability
     DURABILITY_SYNC: _Durability.ValueType  # 1
     """acknowledged after fdatasync"""
     DURABILITY_OS: _Durability.ValueType  # 2
-    """acknowledged after write: lost with the machine"""
+    """acknowledged after write: a loss of power may take it"""
 
 class Durability(_Durability, metaclass=_DurabilityEnumTypeWrapper): ...
 
@@ -54,7 +54,7 @@ DURABILITY_UNSPECIFIED: Durability.ValueType  # 0
 DURABILITY_SYNC: Durability.ValueType  # 1
 """acknowledged after fdatasync"""
 DURABILITY_OS: Durability.ValueType  # 2
-"""acknowledged after write: lost with the machine"""
+"""acknowledged after write: a loss of power may take it"""
 Global___Durability: _TypeAlias = Durability  # noqa: Y015
 
 @_typing.final
@@ -80,7 +80,7 @@ class Topic(_message.Message):
     router: Global___Router.ValueType
     durability: Global___Durability.ValueType
     topic_epoch: _builtins.int
-    """rises whenever the produce pointer moves; no other topic ever has it"""
+    """rises when the produce pointer moves; unique over all topics"""
     produce_ordinal: _builtins.int
     """the storage topic that takes new records"""
     retention_ms: _builtins.int
@@ -89,14 +89,14 @@ class Topic(_message.Message):
     revision: _builtins.int
     """rises with each edit"""
     producers_begin_us: _builtins.int
-    """Create and Describe fill it: a time, by the daemon's clock, for"""
+    """set by Create and Describe: a time of the daemon's clock, for"""
     incarnation: _builtins.bytes
-    """the ids of producers that begin now (dss_core/producer_ids.py)
-    of the data that its offsets are of; Create and Describe fill it
+    """ids of new producers (dss_core/producer_ids.py)
+    of the daemon's data; set by Create and Describe
     """
     @_builtins.property
     def patterns(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """the subjects that it owns"""
+        """filters of the subjects that it owns"""
 
     @_builtins.property
     def storage_topics(self) -> _containers.RepeatedCompositeFieldContainer[Global___StorageTopic]: ...
@@ -150,10 +150,10 @@ class StorageTopic(_message.Message):
     factor: _builtins.int
     sealed: _builtins.bool
     begins_us: _builtins.int
-    """when it took over from the one before; 0: it has not, or is the first"""
+    """when it began to take records; 0: not yet, or it is the first"""
     @_builtins.property
     def streams(self) -> _containers.RepeatedCompositeFieldContainer[Global___StreamBounds]:
-        """Describe fills it"""
+        """set by Describe"""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class StreamBounds(_message.Message):
     """the next offset"""
     bytes: _builtins.int
     records: _builtins.int
-    """kept now; fewer than offsets where some are left out"""
+    """kept now; gaps make them fewer than offsets"""
     def __init__(
         self,
         *,
@@ -344,7 +344,7 @@ class DescribeTopicRequest(_message.Message):
     WITHOUT_STREAMS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     without_streams: _builtins.bool
-    """the bounds of streams are not asked for: who routes needs none"""
+    """leave out the bounds of streams"""
     def __init__(
         self,
         *,
@@ -369,11 +369,11 @@ class LocateRequest(_message.Message):
     DEAD_LETTERS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     start_us: _builtins.int
-    """from the first record appended at or after it; else all that is kept"""
+    """from the first record appended then or later; absent: all"""
     end_us: _builtins.int
-    """before the first record appended at or after it; else up to the end"""
+    """before the first record appended then or later; absent: to the end"""
     dead_letters: _builtins.str
-    """a group: what of the topic lies dead there, by when it died"""
+    """a group: its dead letters of the topic, by the time they died"""
     def __init__(
         self,
         *,
@@ -404,10 +404,10 @@ class LocateReply(_message.Message):
     RANGES_FIELD_NUMBER: _builtins.int
     INCARNATION_FIELD_NUMBER: _builtins.int
     incarnation: _builtins.bytes
-    """of the data that these offsets are of"""
+    """of the daemon's data"""
     @_builtins.property
     def ranges(self) -> _containers.RepeatedCompositeFieldContainer[Global___LocatedRange]:
-        """every stream, older storage topics first; of dead letters each piece"""
+        """all streams, older storage topics first; dead letters: each piece"""
 
     def __init__(
         self,
@@ -437,7 +437,7 @@ class LocatedRange(_message.Message):
     storage_topic_id: _builtins.int
     partition: _builtins.int
     start: _builtins.int
-    """among what is kept"""
+    """the first kept offset of the range"""
     end: _builtins.int
     """not below start"""
     bytes: _builtins.int

@@ -83,7 +83,7 @@ class TopicsServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Locate(self, request, context):
-        """offsets of times
+        """finds offsets by time
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

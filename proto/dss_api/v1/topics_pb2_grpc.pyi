@@ -18,7 +18,7 @@ class TopicsStub:
     List: _aio.UnaryUnaryMultiCallable[_topics_pb2.ListTopicsRequest, _topics_pb2.ListTopicsReply]
     Describe: _aio.UnaryUnaryMultiCallable[_topics_pb2.DescribeTopicRequest, _topics_pb2.Topic]
     Locate: _aio.UnaryUnaryMultiCallable[_topics_pb2.LocateRequest, _topics_pb2.LocateReply]
-    """offsets of times"""
+    """finds offsets by time"""
     Remove: _aio.UnaryUnaryMultiCallable[_topics_pb2.RemoveTopicRequest, _topics_pb2.RemoveTopicReply]
 
 class TopicsServicer(metaclass=_abc_1.ABCMeta):
@@ -49,7 +49,7 @@ class TopicsServicer(metaclass=_abc_1.ABCMeta):
         request: _topics_pb2.LocateRequest,
         context: _aio.ServicerContext[_topics_pb2.LocateRequest, _abc.Awaitable[_topics_pb2.LocateReply]],
     ) -> _abc.Awaitable[_topics_pb2.LocateReply]:
-        """offsets of times"""
+        """finds offsets by time"""
 
     @_abc_1.abstractmethod
     def Remove(

@@ -56,7 +56,7 @@ class Error(_message.Message):
     message: _builtins.str
     hint: _builtins.str
     definite: _builtins.bool
-    """nothing was done, for certain"""
+    """certainly nothing was done"""
     @_builtins.property
     def fields(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
     def __init__(
@@ -127,7 +127,7 @@ Global___Progress: _TypeAlias = Progress  # noqa: Y015
 
 @_typing.final
 class Start(_message.Message):
-    """Where a group or a read begins."""
+    """The start of a group or a read."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -40,9 +40,9 @@ class _WatchTopicEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WatchTopic
     WATCH_TOPIC_LAGS: _WatchTopic.ValueType  # 4
     """of streams of groups"""
     WATCH_TOPIC_EVENTS: _WatchTopic.ValueType  # 5
-    """those that come; one that repeats comes once"""
+    """new ones; a repeated event comes once"""
     WATCH_TOPIC_OPERATIONS: _WatchTopic.ValueType  # 6
-    """the newest, and all that have not ended"""
+    """the newest, and all unfinished ones"""
     WATCH_TOPIC_SESSIONS: _WatchTopic.ValueType  # 7
     WATCH_TOPIC_SCHEDULES: _WatchTopic.ValueType  # 8
     WATCH_TOPIC_JOBS: _WatchTopic.ValueType  # 9
@@ -58,9 +58,9 @@ WATCH_TOPIC_GRANTS: WatchTopic.ValueType  # 3
 WATCH_TOPIC_LAGS: WatchTopic.ValueType  # 4
 """of streams of groups"""
 WATCH_TOPIC_EVENTS: WatchTopic.ValueType  # 5
-"""those that come; one that repeats comes once"""
+"""new ones; a repeated event comes once"""
 WATCH_TOPIC_OPERATIONS: WatchTopic.ValueType  # 6
-"""the newest, and all that have not ended"""
+"""the newest, and all unfinished ones"""
 WATCH_TOPIC_SESSIONS: WatchTopic.ValueType  # 7
 WATCH_TOPIC_SCHEDULES: WatchTopic.ValueType  # 8
 WATCH_TOPIC_JOBS: WatchTopic.ValueType  # 9
@@ -82,11 +82,11 @@ class WatchRequest(_message.Message):
 
     @_builtins.property
     def groups(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """NAME or NAME@FILTER, of what belongs to groups; all where empty"""
+        """limits items of groups; NAME or NAME@FILTER; empty: all"""
 
     @_builtins.property
     def token(self) -> Global___WatchToken:
-        """of the last reply that had one; the rest is the same"""
+        """the last one received; repeat the other fields"""
 
     def __init__(
         self,
@@ -113,14 +113,14 @@ class WatchReply(_message.Message):
     REMOVED_FIELD_NUMBER: _builtins.int
     TOKEN_FIELD_NUMBER: _builtins.int
     anew: _builtins.bool
-    """drop what was told before, events aside: all comes again"""
+    """drop all earlier items but events: everything comes again"""
     @_builtins.property
     def changed(self) -> _containers.RepeatedCompositeFieldContainer[Global___WatchedItem]: ...
     @_builtins.property
     def removed(self) -> _containers.RepeatedCompositeFieldContainer[Global___WatchedKey]: ...
     @_builtins.property
     def token(self) -> Global___WatchToken:
-        """present: all is told up to now; a new call goes on behind it"""
+        """present: the reply is up to date; a new call may continue here"""
 
     def __init__(
         self,
@@ -140,8 +140,8 @@ Global___WatchReply: _TypeAlias = WatchReply  # noqa: Y015
 
 @_typing.final
 class WatchToken(_message.Message):
-    """From where to go on. A daemon that was started anew, or has forgotten, refuses with DSS2051; an
-    event_number alone is never refused.
+    """Where a new call continues. A daemon that restarted or dropped this state refuses the token with
+    DSS2051. It never refuses an event_number alone.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -224,7 +224,7 @@ Global___WatchedItem: _TypeAlias = WatchedItem  # noqa: Y015
 
 @_typing.final
 class WatchedKey(_message.Message):
-    """An item that is no more."""
+    """A removed item."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -233,7 +233,7 @@ class WatchedKey(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     topic: Global___WatchTopic.ValueType
     group: _builtins.str
-    """NAME@FILTER; empty where it is of none"""
+    """NAME@FILTER; empty: none"""
     name: _builtins.str
     """a borrower's id, a stream, a number, a client; empty: the group"""
     def __init__(
@@ -303,9 +303,9 @@ class WatchedGrant(_message.Message):
     """empty where free"""
     grant_epoch: _builtins.int
     since_ms: _builtins.int
-    """in this state; absent: nobody leads the group"""
+    """when this state began; absent: the group has no leader"""
     stall: _builtins.str
-    """why nothing is delivered; empty where it is"""
+    """why delivery is stalled; empty: it is not"""
     pinned_to: _builtins.str
     def __init__(
         self,

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class WatchStub:
-    """How things are, and each change of it. A watcher that is slow is told less often, never less
-    truly: of each item the latest, at most four times a second.
+    """The present state, then its changes. Each item comes at most four times a second, in its latest
+    state. A slow watcher gets fewer updates, but never a wrong state.
     """
 
     def __init__(self, channel):
@@ -44,8 +44,8 @@ class WatchStub:
 
 
 class WatchServicer:
-    """How things are, and each change of it. A watcher that is slow is told less often, never less
-    truly: of each item the latest, at most four times a second.
+    """The present state, then its changes. Each item comes at most four times a second, in its latest
+    state. A slow watcher gets fewer updates, but never a wrong state.
     """
 
     def Watch(self, request, context):
@@ -71,8 +71,8 @@ def add_WatchServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Watch:
-    """How things are, and each change of it. A watcher that is slow is told less often, never less
-    truly: of each item the latest, at most four times a second.
+    """The present state, then its changes. Each item comes at most four times a second, in its latest
+    state. A slow watcher gets fewer updates, but never a wrong state.
     """
 
     @staticmethod

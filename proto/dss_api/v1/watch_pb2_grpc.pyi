@@ -13,16 +13,16 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class WatchStub:
-    """How things are, and each change of it. A watcher that is slow is told less often, never less
-    truly: of each item the latest, at most four times a second.
+    """The present state, then its changes. Each item comes at most four times a second, in its latest
+    state. A slow watcher gets fewer updates, but never a wrong state.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     Watch: _aio.UnaryStreamMultiCallable[_watch_pb2.WatchRequest, _watch_pb2.WatchReply]
 
 class WatchServicer(metaclass=_abc_1.ABCMeta):
-    """How things are, and each change of it. A watcher that is slow is told less often, never less
-    truly: of each item the latest, at most four times a second.
+    """The present state, then its changes. Each item comes at most four times a second, in its latest
+    state. A slow watcher gets fewer updates, but never a wrong state.
     """
 
     @_abc_1.abstractmethod

@@ -57,7 +57,7 @@ ADOPT_RESTED_BYTES = 256 << 10
 
 
 NOTHING_WRITTEN = (PreconditionFailed, DiskFull, Overloaded)
-"""After these of a commit its rows are as they were."""
+"""Errors of a commit after which no row has changed."""
 
 
 class Adopter:
@@ -92,7 +92,7 @@ class Adopter:
         rest: Rest | None,
     ) -> Adopted:
         """The port's adopt, for a storage topic that exists."""
-        # A caller that goes away must not leave frames committed and not shown.
+        # A cancelled caller must not leave frames that are committed but not shown.
         return await finished(
             self._adopt(state, partial(self._copied, frames, rest), topic_epoch, publish),
             name=f"adopt frames of {state.storage_topic_id}",
@@ -112,8 +112,8 @@ class Adopter:
             else:
                 adopted = await self._publish_nothing(publish)
         except Stopping:
-            # As where it is cancelled: a thread may still be at work on the copy, whose descriptor
-            # must not become another file's. The process ends, and a start removes the copy.
+            # As after a cancellation, a thread may still work on the copy, so its descriptor must
+            # stay open. The process ends, and the next start removes the copy.
             raise
         except Exception:
             await self._let_go(adoption)
@@ -169,7 +169,7 @@ class Adopter:
         return adopted
 
     async def _indexed(self, adoption: "_Adoption", time_us: int) -> None:
-        """Take care of what nobody has to wait for once the frames are shown."""
+        """Do the work that no caller waits for, after the frames are shown."""
         own, bytes_max = adoption.own, self._settings.run_bytes_max
         assert own is not None
         own.runs = await asyncio.to_thread(
@@ -229,7 +229,7 @@ async def _copied_to(path: Path, frames: Frames, rest: Rest | None) -> Copy:
             if rest is not None:
                 await rest(written)
     except Exception:
-        # Not where it is cancelled: a thread may be at work on the copy, which a start removes.
+        # Not after a cancellation: a thread may still work on the copy. The next start removes it.
         await asyncio.to_thread(copying.abandon)
         raise
     return copying.copy

@@ -8,8 +8,8 @@
     sum:    its runs             once the store has its row, and it is shown
     settle: without the mark
 
-All but the stamp may take long, and hold nobody up. The stamp is short: of the frames only the
-stamps are written, nothing is read, and one sync makes them durable.
+All steps but the stamp may take long, and block no caller. The stamp is short: it writes only the
+stamps of the frames, reads nothing, and needs one sync.
 
 Invariant: a file whose row is committed is whole and durable. One that was not published has a
 temporary name, or the mark beside it, so a start removes it. Blocking; this module must not know
@@ -54,7 +54,7 @@ class _Copied(NamedTuple):
     position: int
     length: int
     head: bytes
-    """What a stamp is put behind."""
+    """The number of bytes before a stamp."""
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ class Stamped:
 
 
 class Copying:
-    """Frames on their way into a new file, piece by piece; whoever leaves off says `abandon`."""
+    """Copies frames into a new file, piece by piece. A caller that stops early calls `abandon`."""
 
     def __init__(self, path: Path, frames: Frames, piece_bytes: int = ADOPT_WRITE_BYTES) -> None:
         """Make the file; each piece has this many bytes, or a few more.
@@ -140,7 +140,7 @@ class Copying:
 
     def abandon(self) -> None:
         """Remove what was copied."""
-        # Nobody syncs a descriptor that is let go.
+        # Close the descriptor only when no thread syncs it.
         self._syncing.shutdown()
         self.copy.close()
         self.copy.path.unlink(missing_ok=True)
@@ -176,7 +176,7 @@ def name_copy(paths: SegmentPaths, copy: Copy, segment: SegmentId) -> None:
         OSError: the disk refused.
     """
     os.close(os.open(paths.adopting(segment), _NEW_FILE, 0o600))
-    # The mark first: a start has to know a segment that no row names for a copy.
+    # Write the mark first: it tells a start that a segment without a row is a copy.
     sync_directory(paths.directory)
     copy.path.rename(paths.segment(segment))
     copy.path = paths.segment(segment)
@@ -229,7 +229,7 @@ def summed_runs(copy: Copy, bases: Sequence[int], time_us: int, run_bytes_max: i
 
 def _read_again(copy: Copy) -> Iterator[tuple[_Copied, memoryview]]:
     """The frames of a copy as they lie in the file; each is of use until the next one."""
-    # One buffer for all, of which few calls fill much: fresh pages, and each call, cost more.
+    # One buffer for all frames, filled by few large reads: fresh pages and single calls cost more.
     buffer = memoryview(bytearray(max(ADOPT_READ_BYTES, FRAME_BYTES_MAX)))
     start = stop = 0
     for frame in copy.frames:

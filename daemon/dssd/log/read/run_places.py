@@ -1,13 +1,14 @@
-"""Where in segment files the records of a stream lie, for who may read the files themselves.
+"""Locates the records of a stream in segment files, for local readers of the files.
 
-What is told stays true: the bytes of a visible run never change and never move within their file.
+An answer stays valid: the bytes of a visible run never change and never move within their file.
 Frames are only ever appended behind them; a start copies what it cannot trust to another file and
-leaves the old bytes; a run that grows keeps the bytes that it had. A file may go, by retention or
-into the quarantine, and then cannot be opened by its name any more. So whoever finds the bytes of a
-run's checksum at its place has its records, whatever happened in between.
+leaves the old bytes; a run that grows keeps the bytes that it had. A file may be removed by
+retention or moved to quarantine; then it cannot be opened by its name any more. So a reader that
+finds bytes with the run's checksum at the place has the run's records, whatever happened in
+between.
 
 Invariant: the runs of an answer follow each other without a missing offset, and cover the first
-offset that was asked for. What is damaged, lost or not there is not told, it ends the answer.
+offset that was asked for. Damaged, lost or missing records end the answer.
 """
 
 from dssd.log.port import FileRuns

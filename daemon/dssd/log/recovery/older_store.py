@@ -1,11 +1,11 @@
-"""Files that a store cannot know, because it is older than they are.
+"""Detects a store that is older than the log's files.
 
-A file is named by a number of the store, which is durable before the file is made. So a file with a
-number that the store has not given yet was made by a newer store: this one came from a backup, or
-its disk dropped what it had synced. Such a store would give the numbers of those files once more,
-to files that take their places, and their offsets to other records.
+A file is named by a number of the store, which is durable before the file is created. So a file
+with a number that the store has not assigned yet was created under a newer store: this one came
+from a backup, or its disk lost synced data. Such a store would assign the numbers of those files
+again, and their offsets to other records.
 
-Invariant: no start changes anything beside a file that its store cannot know.
+Invariant: a start changes nothing if there is a file that its store cannot know.
 """
 
 from pathlib import Path

@@ -1,22 +1,23 @@
-"""How far groups have read each stream, held against where the log ends.
+"""Compares how far groups have read each stream with the end of the log.
 
 A disk that dropped what it had synced, or a file that somebody removed, leaves a log that ends
 below offsets which groups have consumed. New records at those offsets would count as consumed, and
-no group would ever be given them. So such a stream goes on behind them::
+no group would ever be given them. So such a stream continues after them::
 
          read by groups, there        gone                  new records
     ├───────────────────────────┼───────────────────────┼─────────────────▶
                                end                   reached
 
-Invariant: an offset that a group was given is never assigned again. This module must not know what
-groups are: it is told how far the streams were read.
+Invariant: an offset that a group was given is never assigned again. This module must not know
+groups: it gets the offsets up to which streams were read.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 AskReached = Callable[[], Awaitable[Mapping[int, Mapping[int, int]]]]
-"""The end of what was read, by storage topic and partition; a stream that nobody read may lack."""
+"""The offset up to which each stream was read, by storage topic and partition; unread streams may
+be missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +27,13 @@ class ShortStream:
     storage_topic_id: int
     partition: int
     end: int
-    """Behind the last record that is there."""
+    """The offset after the last record that exists."""
     reached: int
-    """Behind the last record that was read: the stream goes on here."""
+    """The offset after the last record that was read: the stream continues here."""
 
 
 async def nobody_read() -> Mapping[int, Mapping[int, int]]:
-    """For a log without readers that keep their place."""
+    """For a log without groups."""
     return {}
 
 

@@ -1,7 +1,7 @@
-"""Lets nobody remove a file of the log while somebody else takes down which there are.
+"""Blocks removals of the log's files while a snapshot lists them.
 
-Invariant: while it is held, no removal is under way, and none begins; who holds it does so for
-moments. This module must not know files.
+Invariant: while the gate is held, no removal is under way and none begins. It is held for moments
+only. This module must not know files.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ class RemovalGate:
 
     @asynccontextmanager
     async def removing(self) -> AsyncIterator[None]:
-        """Remove files within; it waits while somebody holds them."""
+        """Remove files inside this block; waits while the gate is held."""
         async with self._changed:
             await self._changed.wait_for(lambda: not self._held)
             self._removing += 1
@@ -31,7 +31,7 @@ class RemovalGate:
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
-        """No file goes within; it waits until removals that are under way have ended."""
+        """Hold the gate inside this block; waits until removals under way have ended."""
         self._held += 1
         try:
             async with self._changed:

@@ -1,11 +1,11 @@
-"""A scrub: reads what sealed segments hold, and compares it with its checksums.
+"""A scrub: reads sealed segments and verifies their checksums.
 
 A run of frames has a checksum in the index, and the index has one of its own; so a flipped bit is
-found before anybody asks for the record, and while copies of it elsewhere are still there. Nothing
-is repaired or moved. What was known as damaged when the segment was sealed is in no run, and is not
-found again. Invariant: a byte counts as damaged only after it was read twice, and takes no record
-of a whole frame with it; a file that retention takes meanwhile is no damage. What is read at a time
-is bounded, and off the event loop.
+found before a reader needs the record, while copies elsewhere still exist. Nothing is repaired or
+moved. Damage that was known when the segment was sealed is in no run, and is not reported again.
+Invariant: bytes count as damaged only after two reads, and records of whole frames never count as
+damaged. A file that retention removes meanwhile is no damage. Reads are bounded, and off the event
+loop.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class Scrubbed:
     damaged: dict[int, list[Range]] = field(default_factory=dict)
     """Offsets that cannot be read, by partition."""
     trouble: str = ""
-    """What is wrong with the file or its index as a whole."""
+    """The fault of the file or its index as a whole."""
 
     @property
     def is_sound(self) -> bool:
@@ -120,7 +120,7 @@ def _header_trouble(fd: int, segment: SegmentId) -> str:
 
 
 def _batches(placed: Sequence[_Placed]) -> Iterator[list[_Placed]]:
-    """Neighbours in the file, some together: at least one, else up to a bound."""
+    """Batches of adjacent runs in the file: at least one run each, up to a bound."""
     batch: list[_Placed] = []
     size_bytes = 0
     for each in placed:
@@ -134,7 +134,7 @@ def _batches(placed: Sequence[_Placed]) -> Iterator[list[_Placed]]:
 
 
 def _damaged_in(fd: int, segment: SegmentId, batch: Sequence[_Placed]) -> list[tuple[int, Ranges]]:
-    """Offsets whose bytes are not what they were, also when they are read once more."""
+    """Offsets whose bytes fail their checksum in two reads."""
     start = batch[0].run.position
     end = batch[-1].run.position + batch[-1].run.length
     content = _read(fd, end - start, start)

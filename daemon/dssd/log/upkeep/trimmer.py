@@ -28,8 +28,8 @@ from dssd.store.port import PreconditionFailed, Put, Store, Versioned, VersionIs
 from dssd.store.rows import HoldRow, StorageTopicRow
 
 QUEUE_ROLLED_BYTES_MIN = 1 << 20
-"""The newest file of queues in which all is done goes too, once it has so many bytes: to make the
-next one costs more than a few small records take."""
+"""The newest file of finished queues is removed too once it has so many bytes; below that a new
+file would cost more than it frees."""
 
 
 TRIM_ATTEMPTS_MAX = 16
@@ -91,7 +91,7 @@ class Trimmer:
             if _is_below(segment, state):
                 gone.append(segment)
         if state.sealed and state.last in gone:
-            gone.remove(state.last)  # what producers had sent stands beside it
+            gone.remove(state.last)  # the snapshot of producers is stored beside it
         if not gone or not await self._keep_producers(state, gone):
             return 0
         await self._remove(state, gone)
@@ -242,7 +242,7 @@ class Trimmer:
     async def hold(
         self, state: StorageTopicState, holder: int, ranges: Mapping[StreamId, Range]
     ) -> list[HoldRow]:
-        """Let nothing of these ranges be taken from now on; returns the rows to be committed.
+        """Hold these ranges from now on; returns the rows to commit.
 
         Raises:
             OffsetOutOfRange: a part of them is gone already, or was never there.
@@ -293,7 +293,7 @@ class Trimmer:
 
 
 def _up_to_held(going: Sequence[tuple[Segment, SegmentAge]], holds: Holds) -> int:
-    """How many of these segments may go: none behind one that somebody holds."""
+    """How many of these segments may be removed: none after a held one."""
     held = (number for number, (segment, _) in enumerate(going) if holds.on(segment))
     return next(held, len(going))
 

@@ -1,11 +1,11 @@
-"""Seals a storage topic, for what takes over from it, or not at all.
+"""Seals a storage topic for a switch, or leaves it open if the switch fails.
 
     a file for the heir ─▶ hold appends ─▶ sync, ends ─▶ the caller's commit ─▶ refuse what was held
                                                                 └─ it failed ─▶ unseal, store what
                                                                                 was held
 
-Invariant: what was held is answered either way, and no append is answered between the ends and the
-commit. This module must not know what is committed.
+Invariant: held appends are answered either way, and no append is answered between reading the ends
+and the commit. This module must not know the contents of the commit.
 """
 
 import asyncio
@@ -50,8 +50,8 @@ async def sealing(
 
 
 async def _give_file(housekeeper: Housekeeper, heir: StorageTopicState) -> None:
-    """See to it that the first record of the heir finds a file: it would wait for one, and behind
-    the index of what was sealed.
+    """Give the next storage topic a file in advance. Otherwise its first record would wait for one,
+    behind the index of the sealed one.
 
     Raises:
         DssError: there is no file; nothing was held.

@@ -1,1 +1,1 @@
-"""What the daemon can do by the clock, one module a task; `registry` has the list."""
+"""The tasks that the daemon can run by the clock, one module each; `registry` lists them."""

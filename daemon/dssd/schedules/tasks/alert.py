@@ -1,10 +1,10 @@
-"""Alerts: a program of the operator's, or an HTTP call, told what is wrong as JSON.
+"""Alerts: sends JSON about a problem to a program of the operator or an HTTP address.
 
-A program is a file in the directory ``hooks`` of the data directory, and is run without a shell:
-whoever may make schedules over the network must not choose what runs here, so only who can write
-into the data directory does. Invariant: an alert is tried a bounded number of times, each for a
-bounded time, with pauses that double; what a program says is read up to a bound. Whatever it does,
-or whoever is called, the attempt ends with a word of what was wrong.
+A program is a file in the directory ``hooks`` of the data directory, and runs without a shell.
+Creators of schedules may be remote, so they must not choose what runs here: only users who can
+write into the data directory do. Invariant: an alert is tried a bounded number of times, each for a
+bounded time, with pauses that double; a program's output is read up to a bound. Every failed
+attempt ends with its reason.
 """
 
 import asyncio
@@ -35,16 +35,17 @@ ALERT_TIMEOUT_S = 30.0
 """One attempt of an alert: a pager that needs longer is down."""
 
 ALERT_OUTPUT_BYTES_MAX = 2_048
-"""What is kept of what a hook says."""
+"""Bytes kept of a hook's output."""
 
 ALERT_SAID_BYTES_MAX = 1 << 20
-"""A hook that says more is ended: nobody reads it, and to take it takes the processor."""
+"""A hook with more output is killed: nobody reads the output, and taking it costs processor
+time."""
 
 
 Document = Mapping[str, Any]
 
 _INHERITED = ("PATH", "LANG", "TZ", "HOME")
-"""Of the environment of the daemon, what a hook gets."""
+"""Environment variables of the daemon that a hook gets."""
 
 _IN_ASCII = re.compile(r"[!-~]+")
 
@@ -93,7 +94,7 @@ def _illegal(written: str, rule: str) -> IllegalArgument:
 
 
 class AlertFailed(Exception):
-    """Nobody was told, for a reason that is its text."""
+    """An alert failed; its text is the reason."""
 
 
 class Alerts:
@@ -149,7 +150,7 @@ def _check_program(path: Path) -> None:
 
 
 async def _tried(what: str, once: Callable[[], Awaitable[str]], attempts: int, say: Say) -> None:
-    """Try until it succeeds, which is told by an empty answer."""
+    """Try until an attempt returns an empty text, which means success."""
     trouble = ""
     for attempt in range(attempts):
         if attempt:
@@ -163,7 +164,7 @@ async def _tried(what: str, once: Callable[[], Awaitable[str]], attempts: int, s
 
 
 async def _executed(path: Path, content: bytes, say: Say, timeout_s: float) -> str:
-    """What was wrong with one run; empty where nothing was."""
+    """The failure of one run; empty: it succeeded."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     said: list[bytes] = []
     try:
@@ -183,7 +184,8 @@ async def _executed(path: Path, content: bytes, say: Say, timeout_s: float) -> s
 
 
 async def _heard(program: Program, said: list[bytes]) -> str:
-    """Keep the first of what it says, as it comes; empty unless it says too much."""
+    """Read its output and keep the first part; returns an error if there is too much, else
+    empty."""
     size_bytes = 0
     async with aclosing(program.said()) as pieces:
         async for piece in pieces:
@@ -206,10 +208,10 @@ def _how_it_ended(code: int) -> str:
 
 
 async def _posted(address: SplitResult, content: bytes) -> str:
-    """What was wrong with one call; empty where nothing was.
+    """The failure of one call; empty: it succeeded.
 
-    It has a thread of its own, for one of those that the log needs would be gone for as long as the
-    other side likes. The connection is cut in the end, so that the thread ends.
+    It has its own thread, because the other side may block it as long as it likes, and the log
+    needs the shared threads. The connection is cut at the end, so that the thread ends.
     """
     call = _Call(address, content)
     answered: Future[str] = Future()
@@ -232,7 +234,7 @@ async def _posted(address: SplitResult, content: bytes) -> str:
 
 
 class _Call:
-    """One POST, which follows no redirect and asks no proxy. What it is answered is not read."""
+    """One POST, without redirects and proxies. Only the status of the answer is read."""
 
     def __init__(self, address: SplitResult, content: bytes) -> None:
         self._path = urlunsplit(("", "", address.path or "/", address.query, ""))
@@ -248,7 +250,7 @@ class _Call:
         headers = {"Content-Type": "application/json", "Connection": "close"}
         try:
             self._connection.connect()
-            if self._is_cut:  # as it looked for the address: the next attempt tells
+            if self._is_cut:  # the name lookup was cut: the next attempt reports its error
                 return "no answer in time"
             self._connection.request("POST", self._path, self._content, headers)
             with self._connection.getresponse() as answer:
@@ -260,7 +262,7 @@ class _Call:
         return "" if 200 <= status < 300 else f"it was answered by {status}"
 
     def cut(self) -> None:
-        """Let it end now, on whatever it waits. From any thread."""
+        """End it now, whatever it waits for. From any thread."""
         self._is_cut = True
         socket = self._connection.sock
         if socket is not None:

@@ -1,9 +1,10 @@
-"""The task ``backup``: a copy of all data, where the daemon's own file says, with so many kept.
+"""The task ``backup``: copies all data to the directory in the daemon's file, and keeps the newest
+copies.
 
-Whoever may make schedules over the network must not choose where all data is written to, nor what
-program is told of it: destination, number and hook are not arguments, but come from the daemon's
-file. Invariant: a run that ends well left a backup that is whole and durable; a hook that fails
-fails the run, and the backup stays.
+Creators of schedules may be remote, so they must not choose where all data goes, nor which program
+runs. So destination, number and hook are not arguments: they come from the daemon's file.
+Invariant: a successful run leaves a backup that is complete and durable. A failing hook fails the
+run, and the backup stays.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,8 +1,9 @@
 """The tasks ``dlq-redrive``, ``dlq-expire`` and ``dlq-check``: dead letters by the clock.
 
-They begin the operations that an operator would, group by group, and do not wait for their ends: a
-redrive goes on for as long as its rate needs, and once somebody is a member. Invariants: what is
-given up is as old as was said; a group on which another operation runs is left as it is, and said.
+They apply the same operations as an operator, group by group, and do not wait for them to end: a
+redrive takes as long as its rate needs, and needs a member in the group. Invariants: only dead
+letters of the given age are discarded. A group with another operation under way is left alone, and
+reported.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,7 +23,8 @@ from dssd.store.rows import GroupRow, OperationRow
 REDRIVE_TASK, EXPIRE_TASK, CHECK_TASK = "dlq-redrive", "dlq-expire", "dlq-check"
 
 CANARY_MAX = 10_000
-"""Of a redrive by the clock: it tells whether the others would fail, and is not most of them."""
+"""Size of the canary of a redrive by the clock: enough to predict whether the others would fail,
+and few of them."""
 
 _MOST = (1 << 63) - 1
 

@@ -1,12 +1,12 @@
-"""The task ``export``: what is new in a topic, as Parquet files in the data directory.
+"""The task ``export``: writes new records of a topic as Parquet files into the data directory.
 
-A driver of its own does it, as for any bulk job, so that the daemon's process has none of its work.
-Whoever may make schedules over the network must not choose where files are written: so folders lie
-in the directory ``exports`` of the data directory; an operator may put a link there.
+A separate driver process does the work, as for any bulk job.
+Creators of schedules may be remote, so they must not choose where files go: folders are in the
+directory ``exports`` of the data directory. An operator may put a link there.
 
-Invariant: when a run ends, however that is, no process of it goes on; the job that it leaves is
-gone on with by the next run. Where the daemon is killed, its driver goes on as any other does: it
-waits for the next life, has the job's lease, and ends with the job.
+Invariant: when a run ends, for whatever reason, its process has ended; the next run continues an
+unfinished job. If the daemon is killed, the driver continues like any other driver: it waits for
+the next daemon, keeps the job's lease, and ends with the job.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Which groups a task means that is given patterns of names."""
+"""Matches groups against the name patterns of a task."""
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase

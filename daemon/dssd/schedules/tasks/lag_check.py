@@ -1,4 +1,4 @@
-"""The task ``lag-check``: groups that are too far behind are told, as events and by an alert.
+"""The task ``lag-check``: reports groups that are too far behind, as events and by an alert.
 
 A run that finds one fails, so that its exit code says so where a system's own cron runs it.
 Invariant: a group counts as behind by what a list of groups shows of it.
@@ -91,7 +91,7 @@ class _LagCheck:
     async def _alert(
         self, given: Given, behind: Sequence[GroupLag], why: str, say: Say
     ) -> list[str]:
-        """Tell who is to be told, each whether or not the other could be; who could not."""
+        """Alert hook and address, each even if the other fails; returns the failures."""
         document = {
             "kind": "LagAlert",
             "at_ms": self._clock.wall_ms(),

@@ -1,7 +1,7 @@
-"""What a task is: a name, what it takes, and work that may say something and may fail.
+"""A task: a name, its arguments, and work that may report progress and may fail.
 
-Invariant: a task is given arguments that were checked, and changes nothing outside of its work. It
-may be cancelled at any await, and leaves nothing half done then. This module knows no task.
+Invariant: a task gets checked arguments, and changes nothing outside of its work. It may be
+cancelled at any await, and then leaves nothing half done. This module knows no task.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ class Task:
     """Raises `DssError` where it fails."""
     arguments: tuple[Argument, ...] = ()
     alone: bool = True
-    """Two runs of it at a time would be in each other's way."""
+    """Two runs of it at a time would interfere."""
 
     def given(self, arguments: Arguments) -> Given:
         """The arguments as the work takes them.

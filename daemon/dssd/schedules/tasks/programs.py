@@ -5,8 +5,8 @@ they may hang or crash, and the event loop's own way of starting a process forks
 `subprocess` uses vfork instead, which runs none of them. What a program is given lies in a file in
 memory, so that nothing here ever writes to a pipe that nobody reads.
 
-Invariant: a program ends with all that it started in its session, however it is left; nobody waits
-for a pipe that something else holds once the program has ended. It needs Linux: descriptors of
+Invariant: when the block ends, the program and all processes of its session have ended; no caller
+waits for a pipe that another process holds after the program ended. It needs Linux: descriptors of
 processes, and files in memory.
 """
 
@@ -23,11 +23,11 @@ from typing import IO
 from dssd.loop_yield import LoopTurn
 
 PROGRAM_END_S = 2.0
-"""How long a program that is ended is waited for. The kernel ends one that is ours at once; one
-that became another user's cannot be ended, and must not hold up a stop."""
+"""How long to wait for a killed program. The kernel ends one of our user at once; one that became
+another user's cannot be killed, and must not delay a stop."""
 
 PROGRAM_PIECE_BYTES = 1 << 16
-"""What is read at once of what a program says: all that a pipe holds."""
+"""Bytes of output read at once: all that a pipe holds."""
 
 
 class Program:
@@ -157,7 +157,7 @@ def _ends(process: "subprocess.Popen[bytes]") -> int:
     """A descriptor that can be read once the process has ended."""
     try:
         return os.pidfd_open(process.pid)
-    except OSError:  # no descriptor is left: nobody could hear of its end
+    except OSError:  # no descriptor is left: its end could not be observed
         process.kill()
         process.wait()
         raise
