@@ -1,8 +1,8 @@
 """Where each stream of a new group begins.
 
 A start is resolved once, when the group is declared, for the streams that its filter selects at
-that moment; streams created later begin at 0. An offset is one of the stream that is written to:
-what is sealed lies before it. It knows the log, not the store.
+that moment; streams created later begin at 0. A start at an offset means the stream that is written
+to; sealed streams lie before it. It knows the log, not the store.
 """
 
 from collections.abc import Sequence

@@ -161,7 +161,7 @@ class Marking:
         self, progress: Progress, before: int, frontier: int, held_back: Ranges
     ) -> Ranges:
         """The client's frontier rose: count an attempt of records that had one before the grant.
-        
+
         The frontier itself tells a first attempt. Records that are held back were not sent under
         this grant. Returns the ranges that were handed out by this.
         """
