@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dssd.machines.messages import BorrowerId, ToBorrower
 
 BORROWER_MAILBOX_MAX = 65_536
-"""How many messages may wait for one borrower: twice a grant of each stream of the largest group."""
+"""How many messages may wait for one borrower: two grants of each stream of the largest group."""
 
 ROUND_MESSAGES_MAX = 256
 """Messages that are handed over before other tasks get their turn."""

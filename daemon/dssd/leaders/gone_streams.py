@@ -25,8 +25,8 @@ from dssd.store.rows import GrantRow, PendingMoveRow, ProgressRow
 from dssd.topics.catalogue import Catalogue, Topic
 
 GONE_ROWS_PER_COMMIT_MAX = 512
-"""How many rows of removed streams one commit deletes, and one read looks at: some milliseconds, for
-which commits of leaders wait."""
+"""How many rows of removed streams one commit deletes, and one read looks at: some milliseconds,
+for which commits of leaders wait."""
 
 
 _StreamRow = GrantRow | ProgressRow | PendingMoveRow

@@ -33,7 +33,7 @@ async def resolved_start(
     resolved: dict[StreamId, int] = {}
     turn = LoopTurn()
     for topic in topics:
-        # Newest first: where a switch comes meanwhile, nothing is passed by that was written behind
+        # Newest first: if the topic switches meanwhile, no record is skipped that was written after
         # what is still to come.
         for stream in reversed(topic.streams()):
             await turn.give_way()

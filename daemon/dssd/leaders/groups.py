@@ -140,9 +140,7 @@ class Groups:
             del self._destroyed[group_id]
 
     async def collect_lost_queues(self) -> None:
-        """Remove queues that no group has any more: a full disk or a kill may have left some.
-        
-        """
+        """Remove queues that no group has any more: a full disk or a kill may have left some."""
         await self._catalogue.remove_lost_queues(self._has_queues)
 
     def _has_queues(self, group_id: int) -> bool:

@@ -46,8 +46,8 @@ class LaneTopics:
         self._bell.set()
 
     async def make(self, topic: Topic) -> None:
-        """Make the queues of a topic; nothing, if the topic was removed or the group lost its queues.
-        
+        """Make the queues of a topic, unless it was removed or the group lost its queues.
+
 
         Raises:
             DiskFull: they need room.

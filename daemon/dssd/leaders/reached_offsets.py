@@ -13,7 +13,7 @@ from dssd.store.rows import ProgressRow
 
 
 async def reached_offsets(store: Store) -> dict[int, dict[int, int]]:
-    """The offset after the last record that any group was handed, by storage topic and partition."""
+    """The offset after the last record handed to any group, by storage topic and partition."""
     reached: defaultdict[int, dict[int, int]] = defaultdict(dict)
     for row in [found.row for found in await scan_all(store, ProgressRow)]:
         own = reached[row.storage_topic_id]

@@ -259,8 +259,8 @@ class Registry:
     async def while_held(
         self, group_id: int, change: Callable[[Precondition], Awaitable[None]]
     ) -> None:
-        """Call ``change`` while nobody holds a stream of the group, with the precondition for commits
-        that rely on that. Then all streams are lent again by the group's row.
+        """Call ``change`` while nobody holds a stream of the group. It gets the precondition for
+        commits that rely on that. Then all streams are lent again by the group's row.
 
         Raises:
             GroupDestroyed: it was removed.
@@ -272,7 +272,7 @@ class Registry:
     async def _changed_while_held(
         self, group_id: int, change: Callable[[Precondition], Awaitable[None]]
     ) -> bool:
-        """Whether ``change`` was called; else the leader ended: a full disk, or the group is gone."""
+        """Whether ``change`` was called; else the leader ended: disk full, or the group is gone."""
         actor = self._actors.get(group_id) or self._start(self._groups.get(group_id))
         held = await actor.hold()
         if held is None:

@@ -114,7 +114,7 @@ def next_takeover(
 async def claim(store: Store, group_id: int, boot_id: bytes) -> Takeover:
     """Become the leader of a group.
 
-    The data directory's lock makes this daemon the only one, so whoever led before is dead.
+    The data directory's lock makes this daemon the only one, so any earlier leader is dead.
 
     Raises:
         PreconditionFailed: the group was removed, or somebody else claimed it meanwhile.
