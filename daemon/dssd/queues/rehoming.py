@@ -164,7 +164,7 @@ class _Attempt:
         return total(tuple(reading.passed))
 
     def _made(self, level: int) -> Callable[[int, Record], tuple[int, NewEntry] | None]:
-        """For a record of a queue: the child that gets it, and its entry; None: it is passed over."""
+        """For a record of a queue: the child that gets it, and the entry; None: it is skipped."""
 
         def made(offset: int, record: Record) -> tuple[int, NewEntry] | None:
             entry = self._making.made(level, record)

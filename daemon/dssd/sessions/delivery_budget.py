@@ -144,7 +144,7 @@ class DeliveryAccount:
         return True
 
     def _room(self, wanted_bytes: int) -> int:
-        """How much may be read so that no more is held than is left; 0: too little to be worth it."""
+        """How much may be read so that no more is held than is left; 0: not worth a read."""
         held = self.held_bytes
         shared = self._budget.held_by(self.owner) if self.owner else held
         size = min(wanted_bytes, (self._budget.free_bytes - shared) // 2)

@@ -147,7 +147,7 @@ class LogReads:
         return answer
 
     def _known(self, read: Read) -> tuple[str, GroupRow, TopicFilter | None] | None:
-        """The name of the stream that is read, its group, and the filter; None: the grant is over."""
+        """The name of the stream that is read, its group, the filter; None: the grant is over."""
         number, level = grant_and_level(read.grant)
         grant = self._grants.get(number)
         if grant is None:

@@ -75,7 +75,7 @@ class SessionRoom:
         return None
 
     def giving_way(self, principal: str, before_ms: int) -> Iterator[str]:
-        """The clients that make room for a session of a principal, of those that left before then."""
+        """The clients that make room for a session of a principal: those that left before then."""
         giving = principal
         if not self._is_full_of(principal):
             giving = max(self._left, key=lambda each: self._counts[each], default=principal)

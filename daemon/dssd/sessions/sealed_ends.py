@@ -22,7 +22,7 @@ class SealedEnds:
     def watch(
         self, grant: int, stream: StreamId, unwatch: Callable[[], None]
     ) -> Callable[[], None]:
-        """Tell when the stream is sealed; returns a function that ends this."""
+        """Tell when the stream is sealed; returns a function that ends this and ``unwatch``."""
 
         def changed(topic: Topic, removed: bool) -> None:
             if not removed and stream in topic.streams():

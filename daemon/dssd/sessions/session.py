@@ -112,8 +112,7 @@ class Session:
         self._leaving: set[int] = set()
         """Subscriptions that the client asked to end."""
         self._forgotten: set[int] = set()
-        """Those whose rows are durably gone."""
-        """Numbers that the client left."""
+        """Numbers that the client left, and whose rows are durably gone."""
         self._wanted_again: dict[int, bool] = {}
         """Numbers that it subscribed to again while their borrowers were still ending, and whether
         its program keeps state by shard."""

@@ -247,7 +247,7 @@ class Agent:
                 assert_never(effect)
 
     def _begin_anew(self, borrower_id: bytes, before: _Incarnation, now_ms: int) -> None:
-        """Make the next borrower. It holds nothing, and learns anew of pauses and suspensions."""
+        """Make the next borrower. It holds no stream, and its leader tells it anew of a pause."""
         self._delivery.resume(self.subscription)
         if before.machine.pause.paused:
             turn = before.machine.pause.asked
