@@ -133,7 +133,7 @@ class RoundRobin:
     def next_reader(self, may_send: MaySend) -> tuple[DeliveredStream, int] | None:
         """The stream that shall read now, and its offset; it counts as reading from here on.
 
-        The caller has sent before all held chunks that may be sent.
+        Before the call, all held chunks that may be sent have been sent.
         """
         turns = self._turns
         for _ in range(len(turns)):

@@ -26,8 +26,8 @@ from dssd.machines.delivery.outstanding import Outstanding, SentRange
 from dssd.machines.messages import GrantedStream
 
 DOUBT_SHIFT = 3
-"""From the second doubt on, each halves this many times the number of records that may be out
-together: 16 times fewer for each client that vanished. So a few more clients find the culprit."""
+"""From the second doubt on, each halves the number of records that may be out together so many more
+times than an attempt does: 16 times fewer for each client that vanished, so few vanish in all."""
 
 
 def together_max(credit: int, attempts: int, doubts: int) -> int:

@@ -22,7 +22,7 @@ class HandOver(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rebalance:
-    """Make these hand-overs. One whose owner has changed, or whose taker is gone, is void."""
+    """Make these hand-overs. One is void if the stream's owner changed or the taker is gone."""
 
     number: int
     moves: tuple[HandOver, ...]

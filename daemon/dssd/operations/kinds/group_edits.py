@@ -222,7 +222,7 @@ def _stands_still(members: Sequence[str]) -> Iterator[str]:
 def _effects_of_queues(edited: GroupRow) -> Iterator[str]:
     if has_queues(edited):
         yield (
-            "What rests after a failure comes again at once, and its attempts begin anew: after "
+            "Records that rest after a failure come again at once, with attempts from 1 on: after "
             f"{counted(edited.max_deliver, 'failure')} a record is a dead letter."
         )
         yield _ORDERED if edited.ordered else _NOT_ORDERED
@@ -263,6 +263,6 @@ def _effects_on_retries(group: GroupRow, edited: GroupRow) -> Iterator[str]:
     if edited.max_deliver < group.max_deliver:
         yield f"What failed {_times(edited.max_deliver)} or more is dead once it fails again."
     if edited.backoff_ms != group.backoff_ms:
-        yield "What waits comes when it was due; the back-off counts for what fails from now on."
+        yield "Records that wait come when they were due; the back-off counts for later failures."
     if edited.queue_records < group.queue_records or edited.queue_bytes < group.queue_bytes:
         yield "Queues that hold more than that take nothing until they hold less."

@@ -53,7 +53,7 @@ class GroupRemovals(Final):
         queued = _queued_text(survey.queued)
         effects = [f"Its progress in {streams} goes, with a lag of {lag}."]
         if queued:
-            effects.append(f"What failed goes too, for this group: {queued}.")
+            effects.append(f"The records in its queues go too: {queued}.")
         effects += [
             f"The job {job} reads its dead letters, and cannot go on."
             for job in self._jobs.reading_dead(name)
@@ -61,7 +61,7 @@ class GroupRemovals(Final):
         if members:
             told = they(members, "is told", "are told")
             effects.append(f"{told} that it was removed; nothing more is handed out.")
-        effects.append("Who subscribes to it later is refused until it is created again.")
+        effects.append("Later subscriptions to it are refused until it is created again.")
         return Plan(
             change=RemoveGroup(name),
             kind="groups.rm",
