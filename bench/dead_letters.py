@@ -1,18 +1,14 @@
 """What an operator waits for who looks at a million dead letters, and what that costs the others.
 
 A page is asked for as ``dssctl dlq ls`` does it, which counts 20,000 by error and says "at least".
-What holds the loop is measured by processor time (`bench/programs/timed_daemon.py`): the longest
+What holds the loop is measured by processor time (`bench/programs/stepped_daemon.py`): the longest
 turn of it that any of the calls takes.
 """
 
 import asyncio
-import json
-import os
-import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -20,9 +16,10 @@ from typing import NamedTuple
 
 from bulk import most_resident_mib
 from lanes import declare, fail
-from processes import PROGRAMS, Daemon, running_daemon, within
+from processes import Daemon, running_daemon
 from processor_time import own_s
 from results import Row
+from steps import PROGRAM, longest_ms
 from workload import PARTITIONS, PAYLOAD, TOPIC
 
 import dss_client
@@ -35,8 +32,6 @@ PAGE = 20
 COUNTED = 20_000
 """By `dssctl` where nobody says `--exact`."""
 CALLS = 9
-TOLD_SECONDS_MAX = 10.0
-LOOK_AGAIN_S = 0.01
 NOTHING = "python -c pass"
 
 
@@ -65,52 +60,29 @@ class Took(NamedTuple):
     """The longest turn of the daemon's loop meanwhile."""
 
 
-class _Watch:
-    """Asks a daemon that knows how long its loop was held."""
-
-    def __init__(self, daemon: Daemon, pid: int, told: Path) -> None:
-        self.daemon = daemon
-        self.pid = pid
-        self._told = told
-
-    async def took(self, call: Callable[[], Awaitable[object]], calls: int = 1) -> Took:
-        """The median of so many calls, and the longest turn of all of them."""
-        await self._longest_ms()
-        seconds = []
-        for _ in range(calls):
-            began = time.perf_counter()
-            await call()
-            seconds.append(time.perf_counter() - began)
-        return Took(statistics.median(seconds), await self._longest_ms())
-
-    async def _longest_ms(self) -> float:
-        """Since this was asked before."""
-        self._told.unlink(missing_ok=True)
-        os.kill(self.pid, signal.SIGUSR1)
-        async with within(TOLD_SECONDS_MAX, "what held the loop"):
-            while not self._told.exists():  # noqa: ASYNC110 - a file rings no bell
-                await asyncio.sleep(LOOK_AGAIN_S)
-        told = json.loads(self._told.read_text())
-        if told["longest_ms"] > 5:
-            print(f"{told['longest_ms']:.1f} ms: {told['what']}", file=sys.stderr)
-        return float(told["longest_ms"])
+async def _took(daemon: Daemon, call: Callable[[], Awaitable[object]], calls: int = 1) -> Took:
+    """The median of so many calls, and the longest turn of all of them."""
+    await longest_ms(daemon)
+    seconds = []
+    for _ in range(calls):
+        began = time.perf_counter()
+        await call()
+        seconds.append(time.perf_counter() - began)
+    return Took(statistics.median(seconds), await longest_ms(daemon))
 
 
 async def measured(table: dict[str, Row]) -> None:
     """One round."""
-    with tempfile.TemporaryDirectory(prefix="dss-bench-") as directory:
-        told = Path(directory) / "held"
-        program = (str(PROGRAMS / "timed_daemon.py"), str(told))
-        async with (
-            running_daemon(program=program) as daemon,
-            dss_client.connect(endpoint=daemon.endpoint) as client,
-        ):
-            await _fill(daemon, client)
-            pid = (await client.daemon.status()).pid
-            spent_s = own_s(pid)
-            await _asked(table, _Watch(daemon, pid, told), client)
-            table["dead_cpu"].add(own_s(pid) - spent_s)
-            table["dead_mib"].add(most_resident_mib(pid) or 0.0)
+    async with (
+        running_daemon(program=(PROGRAM,)) as daemon,
+        dss_client.connect(endpoint=daemon.endpoint) as client,
+    ):
+        await _fill(daemon, client)
+        pid = (await client.daemon.status()).pid
+        spent_s = own_s(pid)
+        await _asked(table, daemon, client)
+        table["dead_cpu"].add(own_s(pid) - spent_s)
+        table["dead_mib"].add(most_resident_mib(pid) or 0.0)
 
 
 async def _fill(daemon: Daemon, client: dss_client.Client) -> None:
@@ -126,7 +98,7 @@ async def _fill(daemon: Daemon, client: dss_client.Client) -> None:
     assert counts.total == DEAD, f"{counts.total} are dead"
 
 
-async def _asked(table: dict[str, Row], watch: _Watch, client: dss_client.Client) -> None:
+async def _asked(table: dict[str, Row], daemon: Daemon, client: dss_client.Client) -> None:
     queues = client.queues
 
     async def page() -> None:
@@ -151,14 +123,14 @@ async def _asked(table: dict[str, Row], watch: _Watch, client: dss_client.Client
         planned = await client.operations.plan(RedriveDeadLetters(GROUP, error=fingerprint))
         assert planned.streams
 
-    took = await watch.took(page, CALLS)
+    took = await _took(daemon, page, CALLS)
     table["dead_page"].add(took.seconds * 1e3)
     table["dead_page_held"].add(took.held_ms)
     for name, call in (("errors", errors), ("keys", keys), ("plan", plan)):
-        took = await watch.took(call)
+        took = await _took(daemon, call)
         table[f"dead_{name}"].add(took.seconds)
         table[f"dead_{name}_held"].add(took.held_ms)
-    listed, nothing = await asyncio.to_thread(_listed_ms, watch.daemon.endpoint)
+    listed, nothing = await asyncio.to_thread(_listed_ms, daemon.endpoint)
     table["dead_listed"].add(listed, nothing)
 
 

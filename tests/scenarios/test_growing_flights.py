@@ -1,6 +1,7 @@
 """Real flights in an ordered group: its topic grows from 6 to 12 partitions and on to 24, and its
-shards from 3 to 6, while records come and fail and all that runs is killed. What is judged is what
-the handlers wrote: each aircraft's flights in their order, and all of them.
+shards from 3 to 6, while records come and fail and all that runs is killed. Then the group is
+rewound over both switches, and that is undone halfway. What is judged is what the handlers wrote:
+each aircraft's flights in their order, and all of them.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ import pytest
 
 import dss_client
 from dss_client import Client
-from dss_client.changes import Change, GrowTopic, SetShardCount
+from dss_client.changes import Change, GrowTopic, MoveCursors, SetShardCount, Undo
 from dss_core.errors import DssError
 from dss_core.routing import Router, key_hash, partition_of
 from support.ordered_members import Told, done, inversions, members
@@ -52,14 +53,14 @@ async def records(client: Client) -> int:
     return next(each.records for each in await client.topics.list() if each.topic.name == "flights")
 
 
-async def applied(client: Client, change: Change, operation_id: str) -> None:
-    """Make a change, whatever the daemon dies of meanwhile: one operation, by its id."""
+async def applied(client: Client, change: Change, operation_id: str) -> int:
+    """Make a change once, by its id, whatever the daemon dies of meanwhile; its number."""
     plan = await client.operations.plan(change)
     while True:
         with suppress(DssError):
             row = await client.operations.apply(plan, operation_id=operation_id)
             assert (await client.operations.ended(row.number)).state == "done"
-            return
+            return row.number
         await asyncio.sleep(0.05)
 
 
@@ -70,6 +71,17 @@ async def settled(client: Client) -> None:
         if (group.lag, group.retrying) == (0, 0):
             return
         await asyncio.sleep(0.05)
+
+
+async def rewound_and_undone(endpoint: str, client: Client) -> Told:
+    """All comes again from the first storage topic on, until that is taken back; what was told."""
+    again = Told()
+    number = await applied(client, MoveCursors(GROUP, "rewind", to="earliest"), "again")
+    async with members(endpoint, FILTER, "kind", again):
+        await again.reaches(COUNT // 4)
+        await applied(client, Undo(number), "not again")
+        await settled(client)
+    return again
 
 
 def aircraft() -> list[str]:
@@ -127,6 +139,9 @@ async def test_flights_come_in_order_by_aircraft_while_topic_and_shards_grow() -
             standing = await client.groups.shards(GROUP)
             assert (standing.even, standing.aligned) == (True, True)
             assert [len(each.holders) for each in standing.each] == [1] * 6
+        again = await rewound_and_undone(daemon.endpoint, client)
+        assert inversions(again, keys) == []
+        assert COUNT // 4 <= len(done(again)) < COUNT
         assert done(told) == set(range(COUNT))
         assert inversions(told, keys) == []
         await check_log(client, keys)

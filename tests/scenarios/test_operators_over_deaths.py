@@ -8,6 +8,7 @@ given up that no operation named.
 """
 
 import asyncio
+import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ import pytest
 from dss_core.lane import DEAD, RETRY
 from dssd.store.rows import OperationRow
 from support.ordered_group import FILTER, OrderedGroup, Row, ordered_group
-from support.ordered_members import Told, done, inversions, members
+from support.ordered_members import BEGAN, Told, done, inversions, members
 from support.proof_share import only_in_proof
 from support.queue_history import Found, Place, QueueHistory, history_of
 from support.queue_operators import Operator, all_ended, bring_all_back
@@ -112,6 +113,7 @@ async def test_no_record_is_lost_doubled_or_turned_over_by_operators(
     assert history.wrong() == []
     assert [*left_open(history)] == []
     assert [*unjustified(history)] == []
+    assert [*came_again(history, told)] == []
     passed = passed_over(history)
     lost = {*range(RECORDS)} - done(told) - passed.keys()
     assert not lost, f"{lost}: {[history.way(each) for each in places_of(history, lost)]}"
@@ -133,9 +135,14 @@ def left_open(history: QueueHistory) -> Iterator[str]:
             yield f"{each.payload!r} is not done with at {each.place}"
 
 
+def clock_ahead_ns() -> int:
+    """So far the clock of the daemon's rows is ahead of the members' one."""
+    return time.time_ns() - time.monotonic_ns()
+
+
 def passed_over(history: QueueHistory) -> dict[int, int]:
     """What operators gave up, and from which moment on, by the clock of the members."""
-    ahead_ns = time.time_ns() - time.monotonic_ns()
+    ahead_ns = clock_ahead_ns()
     passed: dict[int, int] = {}
     for each in history.files.operations:
         if each.kind in GIVES_UP:
@@ -147,8 +154,7 @@ def passed_over(history: QueueHistory) -> dict[int, int]:
 
 
 def unjustified(history: QueueHistory) -> Iterator[str]:
-    """What came back from the dead letters though no operation named it or a record of its key, or
-    though one had given it up."""
+    """What came back from the dead letters though no operation named it or a record of its key."""
     back: defaultdict[int, list[Found]] = defaultdict(list)
     for each in history.records.values():
         if each.source is not None and (each.source.level, each.place.level) == (DEAD, RETRY):
@@ -161,10 +167,21 @@ def unjustified(history: QueueHistory) -> Iterator[str]:
         for each in back.pop(row_.number, ()):
             if each.source not in named and each.key not in keys:
                 yield f"{each.payload!r} came back by {row_}"
-        if row_.kind == "dlq.discard":
-            kept = [place for place in history.named_by(row_, DEAD) if history.made_of.get(place)]
-            yield from (f"{place} came back, and was given up by {row_}" for place in kept)
     yield from (f"{each.payload!r} came back by nobody" for each in chain(*back.values()))
+
+
+def came_again(history: QueueHistory, told: Told) -> Iterator[str]:
+    """What began anew after a discard of it had ended, but for as many as that said had left."""
+    began = {number: at_ns for at_ns, _, number, what in told.lines() if what == BEGAN}
+    redelivered = {number_at(history, place) for place in history.redelivered()}
+    for each in history.files.operations:
+        if each.kind == "dlq.discard" and each.state in ("done", "failed"):
+            assert each.ended_at_ms is not None
+            ended_ns = (each.ended_at_ms + 1) * 1_000_000 - clock_ahead_ns()
+            named = {number_at(history, place) for place in history.named_by(each, DEAD)}
+            again = {at for at in named - redelivered if began.get(at, 0) > ended_ns}
+            if len(again) > json.loads(each.after).get("had_left", 0):
+                yield f"{sorted(again)} came again, and were given up by {each}"
 
 
 def undone(history: QueueHistory, by: OperationRow) -> set[Place]:

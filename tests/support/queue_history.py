@@ -166,7 +166,7 @@ class QueueHistory:
         [found] = [each for each in self.files.operations if each.number == number]
         return found
 
-    def _redelivered(self) -> Counter[Place]:
+    def redelivered(self) -> Counter[Place]:
         """How often operators let a record be delivered once more."""
         again: Counter[Place] = Counter()
         for row in self.files.operations:
@@ -193,7 +193,7 @@ class QueueHistory:
         """What no history may have: a record that is in two places or in none, and entries of
         records that the log does not have. What operators let be delivered once more may fail once
         more."""
-        again = self._redelivered()
+        again = self.redelivered()
         wrong = [
             f"{source} became {after}, and was to come again {again[source]} times"
             for source, after in self.made_of.items()

@@ -42,6 +42,10 @@ RETRY_NOW, RETRY_LATER, SKIP, BURY = "now", "later", "skip", "dead"
 """What an operation does with entries of a retry queue: make them due at once, or at their own
 times again; pass them over; or make them dead letters."""
 
+HAD_LEFT = "left"
+"""Only for dead letters: an operation was to discard these, but they had left before. The holder has
+nothing to do; the operation is told."""
+
 
 class Errand(NamedTuple):
     """What an operation asks of the next holder of a lane: to pass over entries of its retry
@@ -81,8 +85,9 @@ class QueueState:
     redrive: Redrive = NO_REDRIVE
     """A redrive of dead letters; those that are back are acknowledged in the progress."""
     errand: Errand = NO_ERRAND
+    """An errand for a retry queue; for dead letters: those that had left before a discard."""
     hurried: Hurried = NONE_HURRIED
-    """Both of a retry queue."""
+    """Of a retry queue."""
     begun: int = field(default=0, compare=False)
     """Only of a retry queue: how many openings and moves of the lane were begun since it was lent.
     It is not stored, so a rise of it alone needs no commit."""
@@ -145,12 +150,16 @@ class QueueState:
         """With the redrive stopped."""
         return replace(self, redrive=Redrive(self.redrive.operation))
 
-    def discard(self, ranges: Ranges) -> "QueueState":
-        """With these entries done, counted as moved by an operator."""
+    def discard(self, operation: int, ranges: Ranges) -> "QueueState":
+        """With these dead letters done, counted as moved by an operator; those that had left
+        before are noted."""
         progress = self.progress.with_acked(ranges)
         more = _covered(progress) - _covered(self.progress)
         fate = replace(self.fate, counts=self.fate.counts.plus("moved", more))
-        return replace(self, progress=progress, fate=fate)
+        done = ((0, self.progress.floor), *self.progress.ranges)
+        left = without(ranges, without(ranges, normalised(done)))
+        errand = Errand(operation, HAD_LEFT, left) if left else self.errand
+        return replace(self, progress=progress, fate=fate, errand=errand)
 
     def begin(self) -> "QueueState":
         """One more opening or move of the lane is begun."""

@@ -24,7 +24,7 @@ from dssd.leaders.registry import Registry
 from dssd.leaders.takeover import CANCELLING
 from dssd.limits import FULL_DISK_RETRY_S
 from dssd.operations.history import CANCELLED, DONE, FAILED, SCHEDULE_PREFIX, History
-from dssd.operations.plans import Begun, Cancellation, KindTable, Made, Worked
+from dssd.operations.plans import Begun, Cancellation, FallsShort, KindTable, Made, Worked
 from dssd.store.port import Store
 from dssd.store.rows import EventRow, GroupRow, MadeMoveRow, OperationRow
 from dssd.supervision.containment import contain, kept
@@ -166,7 +166,7 @@ class Following:
 
     async def _end(self, number: int, worked: Worked) -> None:
         if not worked.failure:
-            worked = await self._missed(number) or worked
+            worked = await self._missed(number) or await self._fell_short(number) or worked
         made = await self._made(number) if not worked.failure else None
 
         def ended(row: OperationRow) -> OperationRow:
@@ -228,6 +228,13 @@ class Following:
         if made >= after["moves"]:
             return None
         return Worked({}, STREAMS_MISSED.format(made=made, moves=after["moves"]))
+
+    async def _fell_short(self, number: int) -> Worked | None:
+        row = self._history.unended_of(number)
+        if row is None or row.state == CANCELLING or not row.after:
+            return None
+        kind = self._kinds.of_operation(row)
+        return await kind.fell_short(row) if isinstance(kind, FallsShort) else None
 
     def _group_removed(self, group: GroupRow) -> None:
         for row in self._history.unended():

@@ -149,6 +149,14 @@ class CountsRecords(Protocol):
         """How many records it has dealt with by now."""
 
 
+@runtime_checkable
+class FallsShort(Protocol):
+    """A kind that may find, once it is done, that some of what it named was no longer there."""
+
+    async def fell_short(self, row: OperationRow) -> Worked | None:
+        """How it ends then; None where all of it was done."""
+
+
 @dataclass(frozen=True, slots=True)
 class KindTable:
     """Which kind plans a change, and which one takes an operation back."""

@@ -5,7 +5,6 @@ than a read does: frames without the bytes of the key are passed over without a 
 records, and records are decoded in a thread. Nothing here knows groups.
 """
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,6 +15,7 @@ from dss_core.frame import spans_of
 from dss_core.ids import StreamId
 from dss_core.progress import Ranges, covers
 from dssd.log.port import Log
+from dssd.look_thread import looked
 from dssd.questions.answers import FoundRecord
 
 LOOK_CHUNK_BYTES_MAX = 1 << 20
@@ -86,7 +86,7 @@ async def records_of_key(
         budget.bytes -= max(len(chunk.frames), 1)
         found: list[KeyFound] = []
         if key in chunk.frames:
-            found = await asyncio.to_thread(_of_key, chunk.frames, chunk.mask, key)
+            found = await looked(_of_key, chunk.frames, chunk.mask, key)
         at = chunk.next
         yield min(at, end), [each for each in found if each.offset < end]
 

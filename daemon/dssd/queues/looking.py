@@ -4,7 +4,6 @@ Invariant: a look is bounded in bytes by its budget, and holds the loop no longe
 records are decoded in a thread. Entries that are done are skipped. Nothing here knows groups.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from dss_core.lane import ERROR_HEADER, LANE_HEADER, LaneEntry
 from dss_core.progress import Ranges, complement, covers
 from dss_core.rows_layout import Headers
 from dssd.log.port import Log
+from dssd.look_thread import looked
 from dssd.machines.queues import QueueState
 from dssd.queues.entries import error_of, lane_of
 
@@ -236,7 +236,7 @@ class EntryLook:
             self.budget.bytes -= max(len(chunk.frames), 1)
             found: Found | None = None
             if chunk.frames and (key is None or key in chunk.frames):
-                found = await asyncio.to_thread(look, lane, chunk.frames, chunk.mask)
+                found = await looked(look, lane, chunk.frames, chunk.mask)
             yield chunk.next, found
             at = self.first(queue, chunk.next)
 

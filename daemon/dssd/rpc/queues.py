@@ -1,5 +1,6 @@
 """The servicer of `Queues`: decodes, asks the questions, encodes."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -80,6 +81,8 @@ async def _all_of(found: Sequence[Found], make: Callable[[Found], Made]) -> list
     for each in found:
         made.append(make(each))
         await turn.give_way()
+    # The reply copies them all, which is a turn of its own.
+    await asyncio.sleep(0)
     return made
 
 

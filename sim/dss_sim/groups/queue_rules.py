@@ -68,7 +68,8 @@ class _Level:
 
     __slots__ = (
         "acked", "applied", "asked", "buried", "discarded", "durable", "earlier", "entries",
-        "hurried", "left", "naks", "owed", "passed", "redriven", "stored", "void", "whole_keys",
+        "from_queue", "hurried", "left", "naks", "owed", "passed", "redriven", "stored", "void",
+        "whole_keys",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -77,8 +78,9 @@ class _Level:
         self.left: dict[int, Queued] = {}
         """The entries that its records became."""
         self.earlier: defaultdict[int, list[Queued]] = defaultdict(list)
-        """Those of before an operator reopened the record, which waited in queues then: the stream
-        has it from there."""
+        """Those of before an operator reopened the record, which waited in queues then."""
+        self.from_queue: set[int] = set()
+        """Reopened while an entry was to come by itself: the stream passes it by."""
         self.acked: set[int] = set()
         """By users."""
         self.passed: set[int] = set()
@@ -128,6 +130,10 @@ class QueueRules:
         self._levels: defaultdict[GroupStream, _Level] = defaultdict(_Level)
         self._applied: list[tuple[GroupStream, Committed]] = []
         """Of the commit that is being told."""
+        self._moves: list[tuple[str, str, set[int], set[int]]] = []
+        """Of the same one: group, stream, and what was reopened and passed over."""
+        self._has_rows = False
+        """Rows of it were told."""
 
     def level(self, group: str, stream: str) -> int:
         """Of which level a stream is; 0 also where the group has no queues."""
@@ -246,31 +252,52 @@ class QueueRules:
         self._lanes |= dict.fromkeys(((event.group, name) for name in lane.names), lane)
 
     def moved(self, group: str, stream: str, reopened: set[int], passed: set[int]) -> None:
-        """An operator reopened records of a stream, and passed over others. What waits in queues
-        of the former comes from there; what nobody has reported of either is done as its record
-        is."""
-        if (group, stream) not in self._lanes:
-            return
+        """An operator reopened records of a stream, and passed over others, by a commit whose rows
+        are told next: what these say was reported before."""
+        if (group, stream) in self._lanes:
+            self._moves.append((group, stream, reopened, passed))
+
+    def _move(self, group: str, stream: str, reopened: set[int], passed: set[int]) -> None:
+        """What waits in queues of what is reopened comes from there; what nobody has reported is
+        done as its record is."""
         level = self._levels[group, stream]
         level.acked -= reopened
         level.durable -= reopened
         level.passed = (level.passed | passed) - reopened
+        level.from_queue -= reopened
         for offset in (reopened | passed).intersection(level.left):
             entry = level.left[offset]
             queue = self._levels[group, entry.stream]
-            if entry.offset >= queue.applied:
-                queue.discarded |= {entry.offset} if offset in passed else set()
-            elif offset in reopened:
-                del level.left[offset]
-                last = self._last(group, entry)
-                if not self._levels[group, last.stream].stored.is_acked(last.offset):
-                    level.earlier[offset].append(entry)
+            is_reported = entry.offset < queue.applied
+            if offset in passed and not is_reported:
+                queue.discarded.add(entry.offset)
+            elif offset in reopened and is_reported:
+                level.earlier[offset].append(level.left.pop(offset))
+        for offset in reopened.intersection(level.earlier):
+            self._look_at_earlier(group, level, offset)
+
+    def _look_at_earlier(self, group: str, level: _Level, offset: int) -> None:
+        """What of a reopened record's entries is to come still."""
+        last = {each: self._last(group, each) for each in level.earlier.pop(offset)}
+        left = [
+            each
+            for each, end in last.items()
+            if not self._levels[group, end.stream].stored.is_acked(end.offset)
+        ]
+        if left:
+            level.earlier[offset] = left
+        if any(not self._stays_dead(group, last[each]) for each in left):
+            level.from_queue.add(offset)
 
     def _comes_from_queue(self, group: str, stream: str, offset: int) -> bool:
         """Whether an operator reopened the record while an entry of it waited, which comes by
         itself, or is to come; so the stream passes it by."""
-        earlier = self._levels[group, stream].earlier.get(offset, ())
-        return any(not self._stays_dead(group, self._last(group, each)) for each in earlier)
+        level = self._levels[group, stream]
+        earlier = level.earlier.get(offset, ())
+        is_known = offset in level.from_queue
+        return is_known or any(
+            not self._stays_dead(group, self._last(group, each)) for each in earlier
+        )
 
     def _last(self, group: str, entry: Queued) -> Queued:
         """What became of an entry."""
@@ -416,6 +443,7 @@ class QueueRules:
     def committed(self, event: Committed) -> None:
         """The store has this of a level; what goes with it is told next."""
         place = event.group, event.stream
+        self._has_rows = True
         if place in self._lanes:
             self._levels[place].stored = Progress(event.floor, event.ranges)
             if event.stopped:
@@ -434,10 +462,17 @@ class QueueRules:
             level = self._levels[group, stream]
             if event.applied_end > len(level.entries):
                 raise Violation("Q6", f"there are {len(level.entries)} entries: {event}")
+            again = {(*at[:2], each) for at in self._moves for each in at[2]}
             for entry in level.entries[level.applied : event.applied_end]:
+                if (group, entry.source, entry.source_offset) in again:
+                    continue
                 if not self._levels[group, entry.source].stored.is_acked(entry.source_offset):
                     raise Violation("Q6", f"{entry} is not applied: {event}")
             level.applied = max(level.applied, event.applied_end)
+        if self._has_rows:
+            moves, self._moves, self._has_rows = self._moves, [], False
+            for move in moves:
+                self._move(*move)
 
     def errand(self, event: Errand) -> None:
         """An operator deals with entries of a retry queue."""

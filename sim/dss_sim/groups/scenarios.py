@@ -444,8 +444,14 @@ def _read_again_in_order() -> list[Scenario]:
         ),
         _scenario(
             "a cursor goes back over a switch, and that is taken back",
-            [*grown, move(1_100, REWIND), at(1_200, "undo_moves"), *records(1_250, 2)],
-            habits=(REFUSES, SLOW),
+            [
+                *grown,
+                *records(1_060, 6, every_ms=10, partitions=6),
+                move(1_100, REWIND),
+                at(1_200, "undo_moves"),
+                *records(1_250, 2),
+            ],
+            habits=(SLOW,),
             groups=skips,
         ),
         _scenario(

@@ -48,27 +48,11 @@ IN_GROWTH = (
         "1",
     ),
     Mutant(
-        "children are not asked for",
-        "streams of a storage topic stay with their holders while one before it is read again",
-        "leader.going_back._close",
-        "back.waits_for or state.holding is not Holding.NOTHING",
-        "state.holding is not Holding.NOTHING",
-        READ_AGAIN,
-    ),
-    Mutant(
         "nothing goes back",
         "a key whose record waits in a later stream goes on in the one that is read again",
         "queues.going_back._Leaving._is_meant",
         "said.origin_ordinal <= ours.ordinal",
         "False",
-        READ_AGAIN,
-    ),
-    Mutant(
-        "went back without a look",
-        "what a crash left in the queues of the stream is appended to them once more",
-        "queues.going_back._Attempt._find",
-        "max(queue.progress.floor, queue.applied_end)",
-        "end",
         READ_AGAIN,
     ),
 )

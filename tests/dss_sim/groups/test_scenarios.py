@@ -48,7 +48,7 @@ def test_after_a_crash_at_any_effect_everything_still_holds(protocol: str, first
     end = min(first + AT_A_TIME, len(SCENARIOS))
     results = [failures_of(number, protocol) for number in range(begin, end, step)]
     assert [text for _, broken in results for text in broken] == []
-    assert sum(tried for tried, _ in results) > 60 * len(results) // EVERY
+    assert sum(tried for tried, _ in results) >= 60 * len(results) // EVERY
 
 
 def test_without_a_death_every_scenario_of_the_log_holds() -> None:

@@ -25,7 +25,7 @@ def test_the_examples_of_the_page_work(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     block = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-    [range_of_a_topic, query] = block.findall(PAGE.read_text())
+    [range_of_a_topic, _, query] = block.findall(PAGE.read_text())
     known: dict[str, Any] = {"spark": spark}
 
     def run(example: str) -> None:

@@ -1,5 +1,6 @@
 """Operations on dead letters: which they choose, what they commit, and what they refuse."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -33,7 +34,7 @@ from support.operated_groups import ANA, Works
 from support.queued_entries import Failed, append_entries
 
 OTHER = 0x1230000000000001
-CAME_BACK = "dead letters came back"
+CAME_BACK, GIVEN_UP = "dead letters came back", "dead letters were given up"
 
 
 async def dead_of(works: Works) -> Progress:
@@ -202,6 +203,25 @@ async def test_discarded_dead_letters_are_done_also_over_a_restart(works: Works)
     assert await dead_of(works) == Progress(0).with_acked([(1, 2), (3, 4)])
     await works.restart()
     assert await dead_of(works) == Progress(0).with_acked([(1, 2), (3, 4)])
+
+
+async def test_a_discard_does_not_count_as_given_up_what_had_come_back_before(
+    works: Works,
+) -> None:
+    group, _ = await laned(works, *FIVE)
+    member = works.plant.member(group, "ann")
+    member.want()
+    [granted] = await member.granted(1)
+    row = await works.operations.apply(DiscardDeadLetters("g", everything=True), caller=ANA)
+    came_back(member, granted, Progress(2))
+    assert await works.operations.records_made(row) == Made(0, 5, GIVEN_UP)
+    await works.given_back(member, 0)
+    ended = await works.ended(row.number)
+    assert ended.state == "failed"
+    assert ended.failure.startswith("3 of 5 dead letters were given up: 2 had left before")
+    assert "dssctl rq ls 'g@orders/#'" in ended.failure
+    assert json.loads(ended.after)["had_left"] == 2
+    assert await dead_of(works) == Progress(5)
 
 
 async def test_a_plan_that_is_applied_later_takes_only_what_is_still_dead(works: Works) -> None:

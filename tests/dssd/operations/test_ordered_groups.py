@@ -100,7 +100,7 @@ async def test_what_was_read_to_the_end_is_read_again_while_later_streams_are_cl
     [closed] = [each for each in plan.effects if "closed" in each]
     assert closed == (
         "orders/1/0, orders/1/1 are closed, and wait until orders/0/0 is read to the end again: "
-        "3 records there now. What was acknowledged there stays so."
+        "3 records wait there. What was acknowledged there stays so."
     )
     row = await works.apply(back)
     assert row.state == "done"

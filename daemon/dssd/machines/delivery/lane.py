@@ -47,6 +47,7 @@ from dssd.machines.delivery.reopened import reopened_of
 from dssd.machines.delivery.retry import Resting
 from dssd.machines.delivery.retry_stream import retry_stream
 from dssd.machines.delivery.stream import DeliveredStream
+from dssd.machines.delivery.unreported import living
 from dssd.machines.fate import Fate
 from dssd.machines.queues import Queues, QueueState, RetryPolicy
 
@@ -330,7 +331,7 @@ class Lane:
 
     def _apply(self, level: int, entries: list[Entry]) -> None:
         """The entries acknowledge their sources. An entry whose source was acked before is done."""
-        live = self._live(entries)
+        live = self._live(level, entries)
         if len(live) < len(entries):
             gone = {each.offset for each in entries} - {each.offset for each in live}
             self._finish(level, normalised((at, at + 1) for at in gone))
@@ -345,17 +346,13 @@ class Lane:
             offsets = (each.source_offset for each in live if each.source_level == source)
             self._settle(source, normalised((at, at + 1) for at in offsets))
 
-    def _live(self, entries: list[Entry]) -> list[Entry]:
-        """The entries whose source is not acknowledged yet."""
+    def _live(self, level: int, entries: list[Entry]) -> list[Entry]:
+        """The entries whose source was not done before they came."""
         progress = [*(part.records.progress for part in self.parts), self._dead.progress]
-        for level in {each.source_level for each in entries}:
-            offsets = [each.source_offset for each in entries if each.source_level == level]
-            if progress[level].acked_in(min(offsets), max(offsets) + 1):
-                return [
-                    each
-                    for each in entries
-                    if not progress[each.source_level].is_acked(each.source_offset)
-                ]
+        for source in {each.source_level for each in entries}:
+            offsets = [each.source_offset for each in entries if each.source_level == source]
+            if progress[source].acked_in(min(offsets), max(offsets) + 1):
+                return living(level, entries, progress)
         return entries
 
     def _settle(self, level: int, ranges: Ranges) -> None:

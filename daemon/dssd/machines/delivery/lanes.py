@@ -166,7 +166,7 @@ class Lanes:
         return lane.acks_of(stream.level, acked)
 
     def moves(self, now_ms: int, offer: Callable[[DeliveredStream], None]) -> list[Move]:
-        """The moves to begin now. Records that are moved hold up less, so the streams may read on."""
+        """The moves to begin now. Records being moved hold up less: the streams may read on."""
         if not self._busy:
             return []
         begun = [

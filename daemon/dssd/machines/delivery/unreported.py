@@ -2,10 +2,13 @@
 
 An entry acknowledges its source: decision 53. So an entry beyond `applied_end` lives where its
 source was not acknowledged before it came, and its source is done by that; else the record was
-acknowledged while it was on its way, and the entry is done. Whoever holds a lane does this as it
-opens it; this does it where nobody will hold the lane again. Invariant: entries are told in the
-order of levels, and of offsets within a level. This module must not know what becomes of them.
+acknowledged while it was on its way, or an operator gave it up, and the entry is done, as is all
+that was made of it since. Whoever holds a lane does this as it opens it (`living`); `Unreported`
+does it where nobody will hold the lane again. Invariant: entries are told in the order of levels,
+and of offsets within a level. This module must not know what becomes of them.
 """
+
+from collections.abc import Sequence
 
 from dss_core.lane import DEAD, RETRY
 from dss_core.progress import Progress, Ranges, normalised
@@ -45,3 +48,16 @@ class Unreported:
         progress, more = self._progress[level], self._more[level]
         floor = ((0, progress.floor),) if progress.floor else ()
         return normalised((*floor, *progress.ranges, *((at, at + 1) for at in more)))
+
+
+def living(level: int, entries: Sequence[Entry], progress: Sequence[Progress]) -> list[Entry]:
+    """Those entries of a queue whose source is not done, by the progress of each level."""
+    live: list[Entry] = []
+    done: set[int] = set()
+    for each in entries:
+        is_of_done = each.source_level == level and each.source_offset in done
+        if is_of_done or progress[each.source_level].is_acked(each.source_offset):
+            done.add(each.offset)
+        else:
+            live.append(each)
+    return live

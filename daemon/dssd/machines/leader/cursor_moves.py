@@ -78,7 +78,7 @@ def _asked_of(queues: Queues, move: CursorMove) -> Queues:
     if move.errand:
         retry = retry.take_errand(move.number, move.errand, move.entries)
     redrive = Redrive(move.number, move.redriven, move.redrive_ms, move.whole_keys)
-    return retry, dead.discard(move.discarded).bring_back(redrive)
+    return retry, dead.discard(move.number, move.discarded).bring_back(redrive)
 
 
 def fence(state: LentStream) -> None:

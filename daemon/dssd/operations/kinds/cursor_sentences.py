@@ -35,14 +35,17 @@ def _verb(kind: str) -> str:
     return f"{verb} records of" if noun == "records" else verb
 
 
-def effects_of(streams: Sequence[StreamPlan], members: Sequence[str]) -> Iterator[str]:
+def effects_of(
+    group: GroupRow, streams: Sequence[StreamPlan], members: Sequence[str]
+) -> Iterator[str]:
     """The effects on members and records."""
     again, passed = sum(each.again for each in streams), sum(each.passed for each in streams)
     most = "" if all(each.exact for each in streams) else "at most "
     if again:
+        order = _of_which_order(group, streams)
         yield (
             f"{most}{counted(again, 'record comes', 'records come')} again, marked as redelivered, "
-            f"at the first attempt; records of a key come in order{_of_which_order(streams)}."
+            f"at the first attempt; records of a key come in order{order}."
         )
     if passed:
         over = counted(passed, "record is", "records are")
@@ -58,24 +61,31 @@ def effects_of(streams: Sequence[StreamPlan], members: Sequence[str]) -> Iterato
             yield f"{each.stream} begins at {each.target}: retention took what lies before."
 
 
-def _of_which_order(streams: Sequence[StreamPlan]) -> str:
-    """Old and new streams of a topic are read side by side."""
+def _of_which_order(group: GroupRow, streams: Sequence[StreamPlan]) -> str:
+    """A group without order reads old and new streams of a topic side by side."""
+    if group.ordered:
+        return ""
     storage_topics = {each.stream.rpartition("/")[0] for each in streams if each.again}
     topics = {each.rpartition("/")[0] for each in storage_topics}
     return " within each storage topic" if len(storage_topics) > len(topics) else ""
 
 
-def closed_by(again: Sequence[str], later: Sequence[StreamSurvey]) -> Iterator[str]:
-    """The streams of an ordered group that wait until reopened ones are read to the end again."""
+def closed_by(
+    again: Sequence[str], later: Sequence[StreamSurvey], streams: Sequence[StreamPlan]
+) -> Iterator[str]:
+    """What waits until streams are read again that an ordered group had read to the end."""
     if not (again and later):
         return
     named = _some([str(each.name) for each in later])
-    lag = sum(each.lag for each in later)
+    moved = {each.stream: each.again for each in streams if each.again}
+    come_again = sum(moved.get(str(each.name), 0) for each in later)
+    stays = "" if come_again else " What was acknowledged there stays so."
+    waiting = sum(each.lag for each in later) + come_again
     are, waits = ("is", "waits") if len(later) == 1 else ("are", "wait")
     reads = "is" if len(again) == 1 else "are"
     yield (
         f"{named} {are} closed, and {waits} until {_some(again)} {reads} read to the end again: "
-        f"{counted(lag, 'record')} there now. What was acknowledged there stays so."
+        f"{counted(waiting, 'record waits', 'records wait')} there.{stays}"
     )
     queued = sum(each.queued.retrying + each.queued.dead for each in later)
     if queued:

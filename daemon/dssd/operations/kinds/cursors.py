@@ -383,7 +383,10 @@ class CursorMoves:
             summary=summary_of(kind, group, len(touched), streams),
             group=group,
             streams=tuple(streams),
-            effects=(*effects_of(streams, members), *self._closed_by(group, touched, survey))
+            effects=(
+                *effects_of(group, streams, members),
+                *self._closed_by(group, touched, streams, survey),
+            )
             if touched
             else (),
             members=tuple(members),
@@ -393,7 +396,11 @@ class CursorMoves:
         )
 
     def _closed_by(
-        self, group: GroupRow, touched: Sequence[_Moving], survey: GroupSurvey
+        self,
+        group: GroupRow,
+        touched: Sequence[_Moving],
+        streams: Sequence[StreamPlan],
+        survey: GroupSurvey,
     ) -> Iterable[str]:
         """Sentences about streams that wait until finished parents are read again."""
         if not group.ordered:
@@ -404,6 +411,7 @@ class CursorMoves:
         return closed_by(
             [str(each.name) for each in again],
             [each for each in survey.streams if each.view.stream in later],
+            streams,
         )
 
     def _stream_plan(self, moving: _Moving, wanted: TopicFilter) -> StreamPlan:

@@ -1,6 +1,8 @@
 """The sentences of plans about dead letters that are redriven or discarded."""
 
+import json
 from collections.abc import Iterator, Sequence
+from shlex import quote
 
 from dss_core.answers import StreamPlan
 from dss_core.changes import DiscardDeadLetters, RedriveDeadLetters
@@ -10,7 +12,8 @@ from dssd.leaders.lag import GroupSurvey
 from dssd.machines.queues import BLOCK
 from dssd.operations.kinds.clients_named import they
 from dssd.operations.kinds.queue_choice import Chosen, names_some
-from dssd.store.rows import GroupRow
+from dssd.operations.plans import Worked, subject_of
+from dssd.store.rows import GroupRow, OperationRow
 
 Change = RedriveDeadLetters | DiscardDeadLetters
 
@@ -80,6 +83,20 @@ def told_back(
     yield from told_of_holders(sorted({each.stream.view.client_id for each in chosen} - {""}))
     if more:
         yield "Not all could be found at once: the others stay where they are."
+
+
+def told_had_left(row: OperationRow, group: GroupRow, left: int) -> Worked:
+    """How a discard ends of which so many had left the dead letters before, untold."""
+    after = json.loads(row.after)
+    records = after["records"]
+    name = quote(subject_of(group))
+    told = (
+        f"{records - left:,} of {records:,} dead letters were given up: {left:,} had left before, "
+        "which nobody had told of. They came back by a redrive that was stopped, or were "
+        f"acknowledged after all. What waits of them: dssctl rq ls {name}; what is dead again: "
+        f"dssctl dlq ls {name}"
+    )
+    return Worked({**after, "had_left": left}, told)
 
 
 def stream_plan(kind: str, each: Chosen) -> StreamPlan:

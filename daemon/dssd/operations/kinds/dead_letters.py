@@ -10,7 +10,6 @@ take a redrive back is to send what still waits of it to the dead letters again.
 of which nothing is chosen is not touched.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -40,6 +39,7 @@ from dssd.machines.queues import BLOCK, BURY
 from dssd.operations.kinds.canary import Canaries, Canary, CanaryLane, kept_canary
 from dssd.operations.kinds.closed_lanes import left_out, without_closed
 from dssd.operations.kinds.dead_letter_sentences import (
+    DISCARD,
     FINAL,
     REDRIVE,
     Change,
@@ -48,6 +48,7 @@ from dssd.operations.kinds.dead_letter_sentences import (
     over_ms_of,
     stream_plan,
     told_back,
+    told_had_left,
 )
 from dssd.operations.kinds.queue_choice import (
     CHOICE_RANGES_MAX,
@@ -63,9 +64,23 @@ from dssd.operations.kinds.queue_choice import (
     none_of,
     still_there,
 )
-from dssd.operations.kinds.queue_moves import begun_moves, errands_done
+from dssd.operations.kinds.queue_moves import (
+    begun_moves,
+    errands_done,
+    given_up,
+    had_left,
+    redriven,
+)
 from dssd.operations.kinds.whole_keys import WholeKeys, first_heads, whole_keys
-from dssd.operations.plans import Begun, Cancellation, Made, Plan, done_or_undone, subject_of
+from dssd.operations.plans import (
+    Begun,
+    Cancellation,
+    Made,
+    Plan,
+    Worked,
+    done_or_undone,
+    subject_of,
+)
 from dssd.queues.looking import Choice, EntryLook, Lane
 from dssd.store.port import Store
 from dssd.store.rows import GroupRow, OperationRow
@@ -222,19 +237,15 @@ class DeadLetters:
         survey = await self._registry.survey(self._groups.get(row.group_id))
         if row.kind != done_or_undone(row.kind):
             return errands_done(row, survey, "records went back to the dead letters")
-        dead = {
-            str(each.name): each.view.queues[DEAD - 1].progress
-            for each in survey.streams
-            if each.view.queues
-        }
-        done = sum(
-            dead[lane["stream"]].acked_in(start, end)
-            for lane in json.loads(row.change)["lanes"]
-            for start, end in lane["ranges"]
-            if lane["stream"] in dead
-        )
-        became = "came back" if row.kind == REDRIVE else "were given up"
-        return Made(done, json.loads(row.after)["records"], f"dead letters {became}")
+        return redriven(row, survey) if row.kind == REDRIVE else given_up(row, survey)
+
+    async def fell_short(self, row: OperationRow) -> Worked | None:
+        """How a discard ends of which some had left before their lanes were told."""
+        if row.kind != DISCARD:
+            return None
+        group = self._groups.get(row.group_id)
+        left = had_left(row, await self._registry.survey(group))
+        return told_had_left(row, group, left) if left else None
 
 
 def _checked(change: Change) -> Change:

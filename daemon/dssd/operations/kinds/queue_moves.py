@@ -1,14 +1,14 @@
 """The commit of an operation on queues: the moves of its lanes, as rows, and the instruction."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dss_core.lane import RETRY
-from dss_core.progress import total
+from dss_core.lane import DEAD, RETRY
+from dss_core.progress import Ranges, total
 from dssd.leaders.lag import GroupSurvey
 from dssd.leaders.progress_columns import packed_ranges
-from dssd.machines.leader.events import CursorMove
+from dssd.machines.leader.events import CursorMove, StreamView
 from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
 from dssd.operations.plans import Begun, Made
 from dssd.store.port import Put
@@ -35,6 +35,37 @@ def errands_done(row: OperationRow, survey: GroupSurvey, what: str) -> Made:
     )
     records = json.loads(row.after)["records"]
     return Made(max(records - left, 0), records, what)
+
+
+def redriven(row: OperationRow, survey: GroupSurvey) -> Made:
+    """How many of the dead letters that it names came back."""
+    done = sum(
+        view.queues[DEAD - 1].progress.acked_in(*span)
+        for view, ranges in _named(row, survey)
+        for span in ranges
+    )
+    return Made(done, json.loads(row.after)["records"], "dead letters came back")
+
+
+def given_up(row: OperationRow, survey: GroupSurvey) -> Made:
+    """How many of them were given up: those of lanes that were told, but for what had left."""
+    told = [ranges for view, ranges in _named(row, survey) if view.cursor_generation >= row.number]
+    done = sum(map(total, told)) - had_left(row, survey)
+    return Made(done, json.loads(row.after)["records"], "dead letters were given up")
+
+
+def had_left(row: OperationRow, survey: GroupSurvey) -> int:
+    """How many dead letters it was to give up that had left before."""
+    dead = (each.view.queues[DEAD - 1].errand for each in survey.streams if each.view.queues)
+    return sum(total(each.ranges) for each in dead if each.operation == row.number)
+
+
+def _named(row: OperationRow, survey: GroupSurvey) -> Iterator[tuple[StreamView, Ranges]]:
+    """The entries of each lane that an operation names."""
+    views = {str(each.name): each.view for each in survey.streams if each.view.queues}
+    for lane in json.loads(row.change)["lanes"]:
+        if lane["stream"] in views:
+            yield views[lane["stream"]], tuple(map(tuple, lane["ranges"]))
 
 
 def move_row(group: GroupRow, move: CursorMove) -> PendingMoveRow:

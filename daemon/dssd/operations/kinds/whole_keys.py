@@ -6,13 +6,13 @@ letters of these. Invariant: a key is taken whole or not at all; if a pass does 
 the queue, nothing of the stream is taken.
 """
 
-import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
 from dss_core.progress import Ranges, covers, normalised, runs_of, total
+from dssd.look_thread import looked
 from dssd.queues.choosing import keyed_in, keys_of_all_in
 from dssd.queues.looking import Choice, EntryLook, Lane
 
@@ -59,7 +59,7 @@ async def whole_keys(look: EntryLook, lane: Lane, choice: Choice, ranges_max: in
                     offsets[key].append(offset)
     if look.budget.spent:
         return BEYOND
-    return await asyncio.to_thread(_fitting, meant, offsets, ranges_max)
+    return await looked(_fitting, meant, offsets, ranges_max)
 
 
 async def first_heads(look: EntryLook, lane: Lane, ranges: Ranges, count: int) -> Ranges | None:

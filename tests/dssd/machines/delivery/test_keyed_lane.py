@@ -223,7 +223,7 @@ def test_a_dead_letter_that_was_given_up_before_it_was_applied_acknowledges_its_
     lane.holds = True
     lane.nak(MAIN, 0, reject=True)
     retry, dead = lane.saved.queues
-    lane.saved = replace(lane.saved, queues=(retry, dead.discard(((0, 1),))))
+    lane.saved = replace(lane.saved, queues=(retry, dead.discard(7, ((0, 1),))))
     lane.holds = False
     lane.lend()
     assert out(lane) == [(1, B)]

@@ -766,6 +766,25 @@ def test_a_dead_letter_that_was_brought_back_and_was_acknowledged_before_is_coun
     assert (dead.progress, sum(dead.fate.counts)) == (Progress(1), 1)
 
 
+@pytest.mark.parametrize("ends_at", [RETRY, DEAD])
+def test_what_an_operator_gave_up_does_not_come_back_by_moves_that_nobody_reported(
+    ends_at: int,
+) -> None:
+    lane = PlayedLane(1)
+    dead, retry = lane.queues[DEAD], lane.queues[RETRY]
+    dead.append(Kept(Entry(0, 0, 3, MAIN, 0, 10, 0), 0, "refused", ""))
+    retry.append(Kept(Entry(0, 0, 0, DEAD, 0, 10, 0), 0, "redriven", ""))
+    again = Entry(len(lane.queues[ends_at]), 0, 1, RETRY, 0, 10, 0)
+    lane.queues[ends_at].append(Kept(again, 0, "refused", ""))
+    of_retries, of_dead = lane.saved.queues
+    of_dead = replace(of_dead, applied_end=1).discard(7, ((0, 1),))
+    lane.saved = replace(lane.saved, progress=Progress(1), queues=(of_retries, of_dead))
+    lane.lend()
+    lane.tick(60_000)
+    assert not lane.out
+    assert lane.places() == [[]]
+
+
 class AnyLane(RuleBasedStateMachine):
     """Whatever happens, each record is in one place, or done."""
 

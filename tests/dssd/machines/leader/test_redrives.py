@@ -26,7 +26,7 @@ from dssd.machines.messages import (
     StreamReport,
     UpdateProgress,
 )
-from dssd.machines.queues import Queues, QueueState, Redrive
+from dssd.machines.queues import HAD_LEFT, Queues, QueueState, Redrive
 from support.played_leader import LEADER, LeaderRun, fresh, session_of, stream
 
 ANN = b"ann"
@@ -195,6 +195,22 @@ def test_discarded_dead_letters_are_done_and_counted_as_moved_by_an_operator() -
     assert dead.progress == Progress(0).with_acked(CHOSEN)
     assert dead.fate.counts.moved == 3
     assert run.saved[stream(0)].progress == Progress(10)
+    assert run.concluded == [NUMBER]
+
+
+def test_what_its_holder_had_brought_back_is_not_given_up_and_the_lane_says_which() -> None:
+    run = Run()
+    granted = run.lend()
+    run.feed(Instructed(DISCARD, run.now_ms))
+    back = Progress(0).with_acked([(1, 2)])
+    run.report(granted, replace(granted.queues[1], progress=back), final=True)
+    run.tell(RevokeFinished(ANN, LEADER, stream(0), granted.grant_epoch))
+    run.pass_ms(500)
+    run.commit_all()
+    dead = run.saved[stream(0)].queues[-1]
+    assert dead.progress == Progress(0).with_acked(CHOSEN)
+    assert dead.fate.counts.moved == 2
+    assert dead.errand == (NUMBER, HAD_LEFT, ((1, 2),))
     assert run.concluded == [NUMBER]
 
 
