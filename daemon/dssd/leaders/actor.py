@@ -83,7 +83,7 @@ ROUND_INPUTS_MAX = 64
 
 
 LEADER_MAILBOX_MAX = 65_536
-"""Messages that wait for one leader. Beyond it they are lost, which the protocol survives."""
+"""How many messages may wait for one leader. More are dropped, which the protocol survives."""
 
 
 class LeaderActor:
@@ -106,7 +106,7 @@ class LeaderActor:
     ) -> None:
         self.group = group
         self._row = group
-        """As it is now; ``group`` as it was when its streams were last held back."""
+        """The present row; ``group`` is the row when the streams were last held back."""
         self._filter = TopicFilter.parse(group.filter)
         self._store = store
         self._catalogue = catalogue
@@ -136,7 +136,7 @@ class LeaderActor:
         self._tasks: asyncio.TaskGroup | None = None
         self._claimed: Takeover | None = None
         self._preparing: asyncio.Task[NoReturn] | None = None
-        """Makes queues, once the group has some."""
+        """Makes queues, if the group has queues."""
         self._stopped = False
         self._stop_asked = asyncio.Event()
         self.since_ms = clock.wall_ms()
@@ -152,11 +152,11 @@ class LeaderActor:
         except PreconditionFailed:
             return
         except DiskFull:
-            # A leader needs a durable epoch, and queues; the borrowers ask for one again later.
+            # A leader needs a durable epoch, and queues; borrowers ask for a leader again later.
             left = [given for given in self._mailbox if isinstance(given, Instructed)]
             self._mailbox = deque(left)
             if left:
-                # Nobody asks again for what operations want.
+                # Operations do not ask again, so their instructions are kept.
                 await self._stops_before_retry()
             return
         self._tasks, self._claimed = tasks, claimed
@@ -171,7 +171,7 @@ class LeaderActor:
             self._rehomings.end()
 
     def _begin_lanes(self) -> None:
-        """Make the queues of topics that come from now on."""
+        """From now on, make the queues of new topics."""
         if self._preparing is None and self._tasks is not None:
             name = f"queues of group {self.group.group_id}"
             self._preparing = self._tasks.create_task(self._lanes.run(), name=name)
@@ -190,7 +190,7 @@ class LeaderActor:
             self._look_in_time()
 
     def _look_in_time(self) -> None:
-        """Where nobody is left, nothing comes to this leader, and nobody would look."""
+        """Set a timer to look: without members no message comes that would cause a look."""
         by_ms = self._lost_members.told_by_ms
         if by_ms is None or self._last_look is not None:
             return
@@ -205,15 +205,15 @@ class LeaderActor:
         self._look_in_time()
 
     def close_session(self, session_id: bytes, silent_ms: int | None) -> None:
-        """The session's client is gone; where it may live, it has been silent for so long."""
+        """The session's client is gone; ``silent_ms``: it may live, after a silence of so long."""
         self._put(SessionClosed(session_id, self._clock.now_ms(), silent_ms))
 
     def instruct(self, instruction: Instruction) -> None:
-        """An operation asks for something; what it asked is stored already."""
+        """Take the instruction of an operation, which has stored it already."""
         self._put(Instructed(instruction, self._clock.now_ms()))
 
     def change_group(self, group: GroupRow) -> None:
-        """Its row was changed; an operation tells what follows from that."""
+        """The group's row changed. The operation that did it sends instructions for the rest."""
         self._row = group
 
     def change_topic(self, topic: Topic, *, removed: bool) -> None:
@@ -235,10 +235,10 @@ class LeaderActor:
             self._put(StreamsChanged(now_ms, present=present, slicing=slicing))
 
     async def hold(self) -> Precondition | None:
-        """Take all streams back and lend none, until `lend_again`; None where it ends before.
+        """Take all streams back and lend none, until `lend_again`; None if the leader ends first.
 
-        What is stored of the group is all there is then. A commit that rests on that has the
-        precondition that is returned.
+        The stored rows are then the whole state of the group. A commit that relies on that must
+        have the returned precondition.
         """
         self._put(Hold(self._clock.now_ms()))
         if not await self._held.held() or self._claimed is None:
@@ -246,7 +246,7 @@ class LeaderActor:
         return self._claimed.still_holds()
 
     async def lend_again(self, group: GroupRow) -> None:
-        """Lend the streams by what the group's row says by now of its queues."""
+        """Lend the streams with the queues that the group's row has now."""
         if self._held.ended:
             return
         self.group = self._row = group
@@ -260,7 +260,7 @@ class LeaderActor:
         self._put(LendAgain(self._clock.now_ms(), lanes, slicing))
 
     def end_wait(self) -> None:
-        """After `run`: who waits for what it holds waits no more."""
+        """After `run`: end the wait of `hold`."""
         self._held.tell(held=False)
 
     def destroy(self) -> None:
@@ -283,7 +283,7 @@ class LeaderActor:
         return view(self._leader, self._clock.now_ms())
 
     def glance(self) -> LeaderGlance | None:
-        """The least that tells how the group stands; None while it loads.
+        """A summary of the group; None while it loads.
 
         The same object again, until the leader has taken an input.
         """
@@ -294,7 +294,7 @@ class LeaderActor:
         return self._glance
 
     def progress(self) -> dict[StreamId, Progress]:
-        """Of each stream; empty while it loads."""
+        """The progress of each stream; empty while it loads."""
         if self._leader is None or self._stopped:
             return {}
         return {stream: lent.progress for stream, lent in self._leader.streams.items()}
@@ -399,7 +399,7 @@ class LeaderActor:
         versions = version_writes(self.group, persist)
         beside = self._lost_members.beside()
         while True:
-            # Rows of a removed topic are being deleted, and must not come back behind that.
+            # Rows of a removed topic are being deleted, and must not be written again after that.
             has = self._catalogue.has_storage_topic
             writes = [write for there, of_stream in rows if has(there) for write in of_stream]
             try:
@@ -409,7 +409,7 @@ class LeaderActor:
                 await self._lose_leadership()
                 return
             except DiskFull:
-                # A new row needs room; what moves must not wait for what tells of it.
+                # The event needs room for a new row; the commit must not wait for its event.
                 tried, beside = beside, []
                 if not tried and await self._stops_before_retry():
                     return
@@ -423,7 +423,7 @@ class LeaderActor:
                 await self._stop_asked.wait()
         except TimeoutError:
             return False
-        # What was not stored is delivered again, marked.
+        # Records whose acks were not stored are delivered again, marked.
         self._stopped = True
         self._bell.set()
         return True

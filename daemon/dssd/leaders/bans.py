@@ -1,8 +1,8 @@
-"""The bans of a group: rows by the wall clock, and what its leader makes of them.
+"""The bans of a group: stored by the wall clock, kept by its leader on the monotonic clock.
 
-Invariant: while a daemon runs, a ban lasts by the monotonic clock, so a jump of the wall clock ends
-none; over a restart only the stored wall time is known, and a ban then lasts no longer than was
-asked for, though the clock was set back.
+Invariant: while a daemon runs, a ban is measured on the monotonic clock, so a jump of the wall
+clock ends none. Over a restart only the stored wall time is known; a ban then lasts no longer than
+was asked for, even if the clock was set back.
 This module does not know what a ban keeps a client from.
 """
 
@@ -18,7 +18,7 @@ from dssd.store.rows import BanRow
 
 
 class Clocks(Protocol):
-    """What a ban is measured by."""
+    """The clocks that a ban is measured by."""
 
     def now_ms(self) -> int:
         """Monotonic."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dssd.machines.messages import BorrowerId, ToBorrower
 
 BORROWER_MAILBOX_MAX = 65_536
-"""The same for one borrower: a grant of every stream of the largest group, twice."""
+"""How many messages may wait for one borrower: two grants of each stream of the largest group."""
 
 ROUND_MESSAGES_MAX = 256
 """Messages that are handed over before other tasks get their turn."""

@@ -1,7 +1,8 @@
-"""Where the dead letters of a group lie, for who reads them in bulk.
+"""Where the dead letters of a group lie, for reading them in bulk.
 
-Invariant: what is located lay dead when it was looked at, and nothing that dies later is in it; so
-a copy of it is a snapshot. It starts no leader, changes nothing, and reads no record.
+Invariant: the located entries were dead letters at the time of the look, and later ones are not
+included; so a copy of them is a snapshot. It starts no leader, changes nothing, and reads no
+record.
 """
 
 from collections.abc import Sequence
@@ -28,8 +29,8 @@ from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
 
 DEAD_PIECES_MAX = 10_000
-"""Of one reading: a manifest names each, a megabyte of text for all. There are as many only where
-dead letters were redriven or discarded one by one."""
+"""How many pieces one reading may have: a manifest names each, in a megabyte of text for all. There
+are so many only if dead letters were redriven or discarded one by one."""
 
 
 class DeadPiece(NamedTuple):
@@ -83,7 +84,7 @@ class DeadLetterPlaces:
     async def located(
         self, group: str, topic: Topic, start_us: int | None, end_us: int | None
     ) -> list[DeadPiece]:
-        """What of a topic lies dead in a group, by when it died; older storage topics first.
+        """The dead letters of a topic in a group, by time of death; older storage topics first.
 
         Raises:
             GroupNotFound, GroupAmbiguous, IllegalName, NoneIsDead: as `group`.
@@ -110,7 +111,7 @@ class DeadLetterPlaces:
     async def _queues(
         self, group: GroupRow, topic: Topic, turn: LoopTurn
     ) -> Sequence[tuple[StreamName, QueueState]]:
-        """The dead letters of each stream of the topic, as whoever holds it told last."""
+        """The dead letters of each stream of the topic, as its holder reported last."""
         view = await self._registry.view(group, turn)
         topics: set[str] = set()
         found: list[tuple[StreamName, QueueState]] = []

@@ -1,4 +1,4 @@
-"""What a declaration of a group asks for, and whether a group that is there is that.
+"""What a declaration of a group asks for, and whether an existing group matches it.
 
 Invariant: values and their rules only; nothing here is committed or remembered.
 """
@@ -42,24 +42,24 @@ QUEUE_RECORDS = 1_000_000
 QUEUE_RECORDS_MAX = 10_000_000
 QUEUE_BYTES = 4 << 30
 QUEUE_BYTES_MAX = 1 << 40
-"""How much may wait in the queues of one stream, and at most. A holder keeps about 100 bytes of
-memory for each record that waits."""
+"""The default and the largest bound on records in the queues of one stream. A holder keeps about
+100 bytes of memory for each record that waits."""
 
 
 METADATA_BYTES_MAX = 4_096
-"""What may be kept with a group: every list has it, for 5,000 groups at a time."""
+"""The bound on a group's metadata: every list includes it, for 5,000 groups at a time."""
 
 UNUSED_MS_MIN = 1_000
 UNUSED_MS_MAX = 365 * 24 * 3_600 * 1_000
-"""Between the sweep that notices and a year: who means longer means for ever."""
+"""From the pause between two sweeps to a year; a longer time might as well be for ever."""
 
 
 PASS, STALL = "pass", "stall"
 """What becomes of records that are confirmed damaged."""
 
 SKIP, DELIVER = "skip", "deliver"
-"""In an ordered group: a key goes on behind its dead letters (else `BLOCK`), and records without a
-key come (else they are `DEAD_LETTERS`)."""
+"""In an ordered group: a key goes on after its dead letters (the alternative is `BLOCK`), and
+records without a key are sent (the alternative is `DEAD_LETTERS`)."""
 
 SHARD, STICKY = "shard", "sticky"
 """How the streams of a group are shared out: by shards, or each by itself."""
@@ -68,7 +68,7 @@ EXCLUSIVE = "exclusive"
 """The kind of a private subscription's group, which its session owns."""
 
 SESSION_DIGITS = 12
-"""Of a session id, in the name of an exclusive group."""
+"""How many digits of a session id are in the name of an exclusive group."""
 
 
 Beside = Callable[[GroupRow], Sequence[Write]]
@@ -82,9 +82,9 @@ def nothing_beside(group: GroupRow) -> Sequence[Write]:
 
 @dataclass(frozen=True, slots=True)
 class AskedRetries:
-    """What somebody says of records that fail; what is None, or empty, is left open.
+    """The settings for records that fail, as asked for; None or empty leaves a setting open.
 
-    Operators say so, for shared groups and queues. A private group has no retry queue and no dead
+    Operators set them, for shared groups and queues. A private group has no retry queue and no dead
     letters: they would go with its session, and nobody else could look at them.
     """
 
@@ -99,7 +99,7 @@ class AskedRetries:
     shards: int | None = None
 
     def columns(self) -> Mapping[str, Any]:
-        """What is said, as a group's row has it."""
+        """The settings that were given, as columns of a group's row."""
         said = {
             "max_deliver": self.max_deliver,
             "backoff_ms": backoff_text(self.backoff_ms) or None,
@@ -114,7 +114,7 @@ class AskedRetries:
         return {name: value for name, value in said.items() if value is not None}
 
     def of_new_group(self) -> "AskedRetries":
-        """What a new group has; without `max_deliver` it has no queues.
+        """With the defaults of a new group; without `max_deliver` it has no queues.
 
         Raises:
             IllegalArgument: a value is out of its bounds.
@@ -136,7 +136,7 @@ class AskedRetries:
         return made
 
     def _order(self) -> "_Order":
-        """What a new group with queues has; None: as any group has it."""
+        """The order of a new group with queues, with defaults."""
         if not self.ordered:
             self.refuse_of_order()
             return None, None, None, None, None
@@ -144,10 +144,10 @@ class AskedRetries:
         return True, blocks, keyless, self.allocation or SHARD, self.shards
 
     def refuse_of_order(self) -> None:
-        """Refuse what only an ordered group may have.
+        """Refuse settings that only an ordered group may have.
 
         Raises:
-            IllegalArgument: something of it is said.
+            IllegalArgument: one of them is given.
         """
         for name, usual in _USUAL.items():
             value = getattr(self, name)
@@ -158,7 +158,7 @@ class AskedRetries:
                 )
 
     def check(self) -> None:
-        """Refuse what no group can have; all is said.
+        """Refuse values that no group can have; all settings are given.
 
         Raises:
             IllegalArgument: a value is out of its bounds.
@@ -189,10 +189,10 @@ class AskedRetries:
 NOTHING_SAID = AskedRetries()
 
 _Order = tuple[bool | None, str | None, str | None, str | None, int | None]
-"""What a new group has of order: as the last fields of `AskedRetries`, from ``ordered`` on."""
+"""The order settings of a new group: the last fields of `AskedRetries`, from ``ordered`` on."""
 
 _USUAL = {"on_dead_letter": SKIP, "keyless": DELIVER, "allocation": STICKY, "shards": None}
-"""What a group without order has."""
+"""The order settings of a group without order."""
 
 
 def _check_bound(name: str, value: int | None, maximum: int, more: str = "") -> None:
@@ -210,17 +210,17 @@ NO_QUEUES: Mapping[str, Any] = {
     "ordered": False, "on_dead_letter": SKIP, "keyless": DELIVER,
     "allocation": STICKY, "shards": 0,
 }  # fmt: skip
-"""What a row says of queues, of a group that has none."""
+"""The columns about queues in the row of a group without queues."""
 
 
 def edited_retries(group: GroupRow, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The fields that an edit of a group makes of those that were asked for.
+    """The columns that an edit of a group changes, from the fields that were asked for.
 
-    A group that gets queues gets all that belongs to them; one that loses them keeps nothing.
+    A group that gets queues gets all settings of queues; one that loses them keeps none.
 
     Raises:
         IllegalArgument: the group cannot have them.
-        OrderComesWithQueues: it has queues, and is to be ordered, or so no more.
+        OrderComesWithQueues: it has queues, and its order would change.
     """
     said: Mapping[str, Any] = {name: value for name, value in fields.items() if name in NO_QUEUES}
     if all(getattr(group, name) == value for name, value in said.items()):
@@ -240,7 +240,7 @@ def edited_retries(group: GroupRow, fields: Mapping[str, Any]) -> Mapping[str, A
 
 
 def _check_order_stays(group: GroupRow, said: Mapping[str, Any]) -> None:
-    """What waits in queues was put there by one rule, so that is the rule of those queues."""
+    """Refuse to change the order of a group with queues: their entries follow one rule."""
     wanted = said.get("ordered", group.ordered)
     if wanted != group.ordered:
         raise OrderComesWithQueues(
@@ -259,7 +259,7 @@ def _refuse_more_of_no_queues(said: Mapping[str, Any]) -> None:
 
 
 def _first_retries(group: GroupRow, said: Mapping[str, Any]) -> AskedRetries:
-    """Of a group that had no queues."""
+    """The settings of a group that had no queues."""
     if group.kind == EXCLUSIVE:
         rule = "a private group ends with its session, and nobody else could look at its queues"
         raise IllegalArgument(argument=f"max_deliver of {group.name}", rule=rule)
@@ -330,7 +330,7 @@ def policy_of(group: GroupRow) -> RetryPolicy | None:
 
 
 def check_keeping(asked: GroupRequest) -> None:
-    """Refuse what no group can keep, and a time after which none goes.
+    """Refuse metadata and an expiry that no group can have.
 
     Raises:
         IllegalArgument: a value is out of its bounds.
@@ -376,7 +376,7 @@ def kind_asked(parsed: SubscriptionFilter) -> str:
 def check_kind(group: GroupRow, asked: str) -> None:
     """Refuse a group that was declared as something else.
 
-    What a queue promises its records a shared group does not, so neither stands for the other.
+    A queue promises more than a shared group does, so neither stands for the other.
 
     Raises:
         GroupOfAnotherKind: it was.
@@ -390,11 +390,11 @@ def check_kind(group: GroupRow, asked: str) -> None:
 
 
 def check_as_asked(group: GroupRow, asked: GroupRequest, *, accepted: bool) -> None:
-    """Refuse a group that is there, unless that is accepted and it is what was asked for.
+    """Refuse an existing group, unless that is accepted and its settings are as asked for.
 
     Raises:
-        GroupExistsOtherwise: a setting of it is another.
-        GroupExists: that was not accepted.
+        GroupExistsOtherwise: a setting differs.
+        GroupExists: an existing group is not accepted.
     """
     settings = {"protocol": asked.protocol, "on_damage": asked.on_damage}
     settings |= {"metadata": asked.metadata or None}
@@ -448,7 +448,7 @@ def _shown(name: str, value: Any) -> str:  # noqa: ANN401 - of any column
 
 
 def _exact_span(ms: int) -> str:
-    """To be given back as it is, so nothing of it may be rounded away."""
+    """An exact text: users give it back as an option, so nothing may be rounded."""
     seconds, rest_ms = divmod(ms, 1_000)
     return f"{ms}ms" if rest_ms else f"{seconds}s"
 

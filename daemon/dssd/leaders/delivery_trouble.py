@@ -1,7 +1,7 @@
-"""What operators are told of a session's streams: reads that fail, damage, streams that stall.
+"""Events about a session's streams: reads that fail, damage, streams that stall.
 
-Invariant: records are passed over as damaged only after an event that says so is durable. This
-module must not know why a read fails; it tells what it is given.
+Invariant: damaged records are passed over only after an event that says so is durable. This module
+must not know why a read fails; it tells what it is given.
 """
 
 from dss_core.errors import DiskFailed, DiskFull, LogUnreadable, Stopping
@@ -23,7 +23,7 @@ from dssd.store.rows import GroupRow
 
 
 class DeliveryTrouble:
-    """Of one session; it tells each thing once where it lasts."""
+    """The trouble of one session; lasting trouble is told once."""
 
     def __init__(self, events: Teller, client_id: str) -> None:
         self._events = events
@@ -48,7 +48,7 @@ class DeliveryTrouble:
             self._events.note(Event(STREAM_READABLE, stream, said, _fields(group)))
 
     async def damaged(self, stream: str, group: GroupRow, damaged: Ranges) -> bool:
-        """Tell of confirmed damage; whether that is durable, so that it may be passed over."""
+        """Tell of confirmed damage; returns whether that is durable, and it may be passed over."""
         if group.on_damage == STALL:
             said = f"Group {group.full_name} stalls before {_records(damaged)}."
             self._events.note(Event(STREAM_DAMAGED, stream, said, _fields(group)))

@@ -1,8 +1,8 @@
-"""The lag of a group that takes a part of a topic: counted in the log, as far as that is cheap.
+"""The lag of a group whose filter takes a part of a topic: counted in the log, if that is cheap.
 
-What a filter rejects is known by the subject tables of frames, so frames without a match cost their
-heads only. Invariant: a count is exact or there is none. What one question may read is bounded,
-over all groups that it asks for.
+The subject tables of frames tell what a filter rejects, so only the heads of frames without a match
+are read. Invariant: a count is exact or there is none. One question may read a bounded number of
+bytes, for all its groups together.
 """
 
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from dssd.log.port import Chunk, Log
 
 LAG_COUNT_READS_MAX = 1_024
 LAG_COUNT_BYTES_MAX = 16 << 20
-"""What a question for the lag of groups may read, to count what their filters take: some 50 ms.
-Behind that the lag is an upper bound."""
+"""How much a question for the lag of groups may read to count what their filters take: some 50 ms.
+Beyond it the lag is an upper bound."""
 
 
 @dataclass(slots=True)
 class CountBudget:
-    """What one question may still read."""
+    """How much one question may still read."""
 
     reads: int = LAG_COUNT_READS_MAX
     bytes: int = LAG_COUNT_BYTES_MAX
@@ -40,7 +40,7 @@ class CountBudget:
 
 
 class Matching(NamedTuple):
-    """What of a stream's backlog a filter takes."""
+    """The part of a stream's backlog that a filter takes."""
 
     records: int
     first: int | None
@@ -50,7 +50,7 @@ class Matching(NamedTuple):
 async def matching_in(
     stream: StreamId, unacked: Ranges, wanted: TopicFilter, log: Log, budget: CountBudget
 ) -> Matching | None:
-    """What the filter takes of these offsets; None where that is not known, or not cheap.
+    """How many of these offsets the filter takes; None if that is unknown, or not cheap.
 
     Raises:
         StreamNotFound: its topic was removed.

@@ -1,8 +1,8 @@
 """Which streams of a topic come before which, for groups that keep the order of keys.
 
-Storage topics follow each other, and of each the streams of the next one take the keys. Invariant:
-what is said follows from the numbers of the storage topics alone. This module must not know
-what becomes of records.
+Storage topics follow each other: the streams of the next one take over the keys. Invariant: all
+answers follow from the numbers of the storage topics alone. This module must not know what becomes
+of records.
 """
 
 from collections.abc import Iterable, Iterator
@@ -62,7 +62,7 @@ def children(topic: Topic, part: StorageTopic, partition: int, after: StorageTop
 
 
 def descendants(topic: Topic, streams: Iterable[StreamId]) -> set[StreamId]:
-    """Those of all later storage topics that may get keys of these streams."""
+    """The streams of all later storage topics that may get keys of these streams."""
     found: set[StreamId] = set()
     from_ = set(streams)
     for part, after in pairwise(topic.storage_topics):

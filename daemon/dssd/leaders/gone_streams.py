@@ -1,8 +1,8 @@
-"""Collects the rows of streams that are gone: what groups keep of removed topics.
+"""Deletes the rows that groups keep of the streams of removed topics.
 
-When a topic is removed, the rows that groups have of its streams go too; at a start, all rows that
-name no storage topic, whoever left them there. Ids of storage topics are never given again, so a
-row that is left behind, by a crash or by a commit that was under way, is harmless until then.
+When a topic is removed, the groups' rows of its streams are deleted; at a start, all rows of
+storage topics that do not exist. Ids of storage topics are never reused, so a row that a crash or a
+late commit leaves behind is harmless until the next start.
 
 Invariant: a row of a storage topic that exists is never touched. Rows go in commits of a bounded
 size, in a task of their own. This module must not know leaders: they write no row of a stream that
@@ -25,14 +25,14 @@ from dssd.store.rows import GrantRow, PendingMoveRow, ProgressRow
 from dssd.topics.catalogue import Catalogue, Topic
 
 GONE_ROWS_PER_COMMIT_MAX = 512
-"""Rows of removed streams that one commit deletes, and one read looks at: some ms, which commits of
-leaders wait for."""
+"""How many rows of removed streams one commit deletes, and one read looks at: some milliseconds,
+for which commits of leaders wait."""
 
 
 _StreamRow = GrantRow | ProgressRow | PendingMoveRow
 
 _KINDS: tuple[type[_StreamRow], ...] = (GrantRow, ProgressRow, PendingMoveRow)
-"""What groups keep a stream."""
+"""The kinds of rows that a group keeps of a stream."""
 
 
 class GoneStreams:
@@ -47,7 +47,7 @@ class GoneStreams:
         catalogue.watch(self._topic_changed, internal=True)
 
     async def run(self) -> NoReturn:
-        """Collect what a start finds, then what each removal leaves."""
+        """Delete the rows that a start finds, then those that each removal leaves."""
         await self.sweep()
         while True:
             await self._bell.wait()
@@ -72,7 +72,7 @@ class GoneStreams:
         after: Key | None = None
         while True:
             page = await self._store.scan(kind, after=after, limit=GONE_ROWS_PER_COMMIT_MAX)
-            # Asked after the page was read: a stream has rows only while the catalogue has it.
+            # The catalogue is asked after the read: a stream has rows only while it is there.
             gone: list[Write] = [
                 Delete(kind, key_of(found.row))
                 for found in page

@@ -1,8 +1,8 @@
 """Where each stream of a new group begins.
 
 A start is resolved once, when the group is declared, for the streams that its filter selects at
-that moment; streams created later begin at 0. An offset is one of the stream that is written to:
-what is sealed lies before it. It knows the log, not the store.
+that moment; streams created later begin at 0. A start at an offset means the stream that is written
+to; sealed streams lie before it. It knows the log, not the store.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ async def resolved_start(
     resolved: dict[StreamId, int] = {}
     turn = LoopTurn()
     for topic in topics:
-        # Newest first: where a switch comes meanwhile, nothing is passed by that was written behind
+        # Newest first: if the topic switches meanwhile, no record is skipped that was written after
         # what is still to come.
         for stream in reversed(topic.streams()):
             await turn.give_way()

@@ -83,7 +83,7 @@ from dssd.topics.internal import refuse_internal
 
 TOMBSTONE_MS = 7 * 24 * 3_600 * 1_000
 TOMBSTONE_SWEEP_S = 24 * 3_600.0
-"""A removed group is remembered this long, so that members that come back are told, and at most a
+"""How long a removed group is remembered, so that members that come back learn of it; up to one
 sweep longer."""
 
 
@@ -116,7 +116,7 @@ class Groups:
 
     @classmethod
     async def open(cls, store: Store, catalogue: Catalogue, log: Log, clock: Clock) -> "Groups":
-        """Read groups and tombstones from the store; old tombstones and lost queues go."""
+        """Read groups and tombstones from the store; delete old tombstones and lost queues."""
         groups = cls(store, catalogue, log, clock)
         catalogue.guard(OrderedReaders(groups.groups))
         for found in await scan_all(store, GroupRow):
@@ -140,9 +140,7 @@ class Groups:
             del self._destroyed[group_id]
 
     async def collect_lost_queues(self) -> None:
-        """Remove queues of groups that are gone, or have none any more: a full disk or a kill may
-        have left some.
-        """
+        """Remove queues that no group has any more: a full disk or a kill may have left some."""
         await self._catalogue.remove_lost_queues(self._has_queues)
 
     def _has_queues(self, group_id: int) -> bool:
@@ -150,7 +148,7 @@ class Groups:
         return group is not None and has_queues(group)
 
     async def keep(self) -> NoReturn:
-        """Collect what is old or lost periodically, until cancelled."""
+        """Collect old tombstones and lost queues periodically, until cancelled."""
         while True:
             await asyncio.sleep(TOMBSTONE_SWEEP_S)
             with suppress(DiskFull):  # the next time will do
@@ -406,7 +404,7 @@ class Groups:
             # It may have been removed since the tombstones in memory were asked.
             self._refuse(tombstone.row)
         if tombstone is not None:
-            # No plan for the group of before fits: this revision is above all of that one's.
+            # Plans for the removed group must not fit: this revision is above all of its revisions.
             row = replace(row, revision=row.group_id)
         starts = await resolved_start(
             asked.start or Now(), asked.filter, self._catalogue, self._log
@@ -443,7 +441,7 @@ class Groups:
         return Joined(row, declared=True)
 
     async def _made_meanwhile(self, asked: GroupRequest) -> Joined:
-        """The group that a concurrent declaration made, or a removal removed again."""
+        """The group that a concurrent declaration made, even if it was removed again."""
         name = await self._store.read(GroupNameRow, asked.key)
         if name is None or name.row.destroyed_at_ms is not None:
             raise GroupDestroyed(group=asked.name)
@@ -516,8 +514,8 @@ class Groups:
         self._destroyed[name.group_id] = name
 
     def _unbury(self, key: tuple[str, str]) -> None:
-        # The old id stays destroyed: members of the group of before must not join the new one
-        # under a grant epoch of the old.
+        # The old id stays destroyed: members of the removed group must not join the new one under
+        # a grant epoch of the old one.
         self._tombstones.pop(key, None)
 
 

@@ -1,7 +1,7 @@
-"""Who waits until nobody holds a stream of a group, and what the streams are lent with after that.
+"""Waits until nobody holds a stream of a group, and finds the queues to lend the streams with then.
 
-Invariant: who waits hears of it also where the leader ends first. This module must not know what is
-done meanwhile.
+Invariant: the waiter is woken even if the leader ends first. This module must not know what is done
+while nobody holds a stream.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from dssd.topics.model import Topic
 
 
 class Waiter:
-    """Of one leader; one at a time waits."""
+    """The wait at one leader; one caller at a time."""
 
     def __init__(self) -> None:
         self._waits: asyncio.Future[bool] | None = None
@@ -33,7 +33,7 @@ class Waiter:
         return await self._waits
 
     def tell(self, *, held: bool) -> None:
-        """It is so, or the leader ends."""
+        """Nobody holds a stream, or the leader ends."""
         self.ended = self.ended or not held
         if self._waits is not None and not self._waits.done():
             self._waits.set_result(held)

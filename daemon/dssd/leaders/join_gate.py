@@ -1,6 +1,6 @@
-"""Who joins a group and who removes it if nobody uses it: one waits for the other.
+"""Keeps joins of a group apart from its removal for lack of use.
 
-Invariant: between the look whether a group is used and its removal, no session joins it.
+Invariant: between the check whether a group is used and its removal, no session joins it.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ GroupKey = tuple[str, str]
 
 
 class JoinGate:
-    """Of all groups, by name and filter."""
+    """The gate of all groups, by name and filter."""
 
     def __init__(self) -> None:
         self._joining: Counter[GroupKey] = Counter()
         self._ends: dict[GroupKey, asyncio.Event] = {}
-        """Of groups that may be about to go: done once that is settled."""
+        """By group that may be removed: done once it is, or stays."""
 
     @contextmanager
     def joining(self, parsed: SubscriptionFilter) -> Iterator[None]:
@@ -37,10 +37,10 @@ class JoinGate:
 
     @contextmanager
     def ending(self, key: GroupKey) -> Iterator[None]:
-        """Whoever joins the group meanwhile waits until it is known whether it goes.
+        """Joins of the group wait meanwhile, until it is removed or stays.
 
         Raises:
-            GroupInUse: a session is just subscribing, or somebody else asks the same.
+            GroupInUse: a session is just subscribing, or another removal is under way.
         """
         if self._joining[key] or key in self._ends:
             raise GroupInUse(group="@".join(key))
@@ -52,6 +52,6 @@ class JoinGate:
             settled.set()
 
     async def settled(self, key: GroupKey) -> None:
-        """Wait until it is known whether the group goes."""
+        """Wait until the group is removed or stays."""
         while (settled := self._ends.get(key)) is not None:
             await settled.wait()

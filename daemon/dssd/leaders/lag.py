@@ -1,10 +1,10 @@
 """The lag of a group, for people: from its rows, or from the memory of its live leader.
 
 LAG counts the records between the floor and the end of each stream, less the acknowledged ranges
-above the floor. Where the filter does not select whole topics, rejected records are in it until the
-floor has passed them: whoever gives a budget has them counted out, as far as it goes. What is left
-is an upper bound, and marked as one, and so is what the log cannot count exactly. OLDEST is the
-append time of the oldest record in it. Nothing here starts a leader.
+above the floor. Where the filter does not select whole topics, it includes rejected records until
+the floor has passed them; a caller with a budget has them counted out, as far as the budget goes.
+Any other LAG is an upper bound, and marked as one; so is one that the log cannot count exactly.
+OLDEST is the append time of the oldest record in it. Nothing here starts a leader.
 """
 
 from collections.abc import Collection, Sequence
@@ -41,7 +41,7 @@ from dssd.store.rows import GrantRow, GroupRow, LeaderRow, ProgressRow
 from dssd.topics.catalogue import Catalogue, StorageTopic, Topic
 
 PARENTS_NAMED_MAX = 4
-"""For which a closed stream waits; a sentence names no more."""
+"""How many parents a sentence names for which a closed stream waits."""
 
 
 class Queued(NamedTuple):
@@ -52,9 +52,9 @@ class Queued(NamedTuple):
     dead: int = 0
     """Among the dead letters."""
     fullest: int = 0
-    """In both, of the stream that has most."""
+    """The most records of one stream in both queues."""
     fullest_bytes: int = 0
-    """Likewise, as their holder reckons: each entry counts as the average of its queue."""
+    """The most bytes, as the holder reckons: each entry counts as the average of its queue."""
 
     def plus(self, other: "Queued") -> "Queued":
         """Both."""
@@ -85,7 +85,7 @@ class StreamSurvey:
     """Append time of the oldest record in it, as far as it is known."""
     queued: Queued = NOTHING_QUEUED
     waits_for: tuple[str, ...] = ()
-    """Of a closed stream: those that come before it."""
+    """The unfinished parents of a closed stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ async def survey_from_rows(
 async def glance_from_rows(
     store: Store, group: GroupRow, catalogue: Catalogue, turn: LoopTurn
 ) -> LeaderGlance:
-    """The least that tells how the group's last leader left it."""
+    """A summary of the group as its last leader left it."""
     stored = await view_from_rows(store, group, catalogue, turn)
     streams = (
         StreamGlance(v.stream, v.progress, v.fate, v.stall, v.queues) for v in stored.streams
@@ -246,7 +246,7 @@ async def _survey(
     streams: list[StreamSurvey] = []
     for stream_view in view.streams:
         await turn.give_way()
-        # Where it is not there, its topic was removed while this was computed.
+        # If it is missing, its topic was removed meanwhile.
         with suppress(StreamNotFound):
             streams.append(await _survey_stream(stream_view, wanted, catalogue, log, budget))
     await turn.give_way()
@@ -307,7 +307,7 @@ def queued_in(queues: Queues, log: Log) -> Queued:
 
 
 def _bytes_of(queue: StreamId, records: int, log: Log) -> int:
-    """About, of so many entries of a queue."""
+    """The approximate size of so many entries of a queue."""
     if not records:
         return 0
     bounds = log.bounds(queue)
@@ -316,14 +316,14 @@ def _bytes_of(queue: StreamId, records: int, log: Log) -> int:
 
 def lag_of(stream: StreamId, progress: Progress, span: Range, log: Log) -> tuple[int, bool]:
     """How many records of the span are not acknowledged, and whether the log can count exactly."""
-    # The gaps between acknowledged ranges are counted, not the whole less the ranges: ranges also
-    # cover offsets that no record has.
+    # Count the gaps between acknowledged ranges, rather than subtract the ranges: these also cover
+    # offsets that no record has.
     counts = [log.count(stream, low, high) for low, high in unacked_in(progress, span)]
     return sum(count for count, _ in counts), all(exact for _, exact in counts)
 
 
 def unacked_in(progress: Progress, span: Range) -> Ranges:
-    """What of a stream's span is not acknowledged."""
+    """The unacknowledged ranges of a stream's span."""
     start, end = span
     return complement(progress.ranges, max(progress.floor, start), end)
 

@@ -1,8 +1,8 @@
 """Makes the queues of a group's streams before its leader hears of them.
 
-What happens to topics is told in its order: a topic that comes or grows once its queues are made,
-and what follows it behind that. One task a leader, so a full disk or a busy catalogue holds up
-neither its leader nor other groups. Invariant: the leader is told of no stream without its queues.
+Changes of topics are told in their order: a new or grown topic once its queues are made, and later
+changes after it. Each leader has a task for this, so a full disk or a busy catalogue holds up
+neither leaders nor other groups. Invariant: the leader is told of no stream without its queues.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ class MakesQueues(Protocol):
 
 
 class LaneTopics:
-    """Of one group, once it has queues."""
+    """The topics of one group that has queues."""
 
     def __init__(
         self,
@@ -46,8 +46,8 @@ class LaneTopics:
         self._bell.set()
 
     async def make(self, topic: Topic) -> None:
-        """Make the queues of a topic; where one of them went meanwhile, or the group lost its
-        queues, there is nothing to make.
+        """Make the queues of a topic, unless it was removed or the group lost its queues.
+
 
         Raises:
             DiskFull: they need room.
@@ -69,7 +69,7 @@ class LaneTopics:
                 self._tell(topic, removed)
 
     async def make_with_patience(self, topic: Topic) -> None:
-        """The same, as soon as there is room."""
+        """Make them as soon as there is room."""
         while True:
             try:
                 await self.make(topic)

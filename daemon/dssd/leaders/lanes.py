@@ -1,7 +1,7 @@
-"""The queues of a group's streams, as rows have them and as its leader begins with them.
+"""The queues of a group's streams: their rows, and the state that a leader begins with.
 
-Each queue has a progress row of its own, under the stream that it is. Invariant: a queue without a
-row is one that nothing was ever reported of. This module must not know what a queue holds.
+Each queue has a progress row of its own, under the stream id of the queue. Invariant: a queue
+without a row was never reported on. This module must not know what a queue holds.
 """
 
 from collections.abc import Mapping
@@ -75,7 +75,7 @@ def _queue_of(stream: StreamId, row: ProgressRow | None) -> QueueState:
 
 
 def queue_row(group: GroupRow, queue: QueueState) -> ProgressRow:
-    """The row of a queue; its size goes by what is out of it, not by what waits in it."""
+    """The row of a queue. Its size grows with what is out of the queue, not with what waits."""
     return ProgressRow(
         group.group_id,
         *queue.stream,

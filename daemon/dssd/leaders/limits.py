@@ -5,4 +5,4 @@ BAN_MS_MAX = 366 * 24 * 3_600_000
 makes a ban no longer than this."""
 
 TAKE_OVER_LOOK_MS = 100
-"""Between two looks at who took the streams of a lost member: each goes through those not taken."""
+"""The pause between looks at who took a lost member's streams; a look walks those not taken."""

@@ -1,8 +1,9 @@
 """Who took the streams of members that went without leaving, told as an event.
 
-Invariant: it only looks: a leader decides the same without it. A look costs nothing while nobody is
-missed. Members that left, or were evicted, are not told of: somebody wanted that. What `beside`
-gives is committed with each grant of such a stream, so a kill leaves none that moved untold.
+Invariant: it only observes: a leader decides the same without it. A look costs nothing while no
+member is missed. There is no event for members that left or were evicted, as somebody wanted that.
+The writes of `beside` are in the commit of each grant of such a stream, so even after a kill there
+is an event for each stream that moved.
 """
 
 from collections import defaultdict
@@ -23,7 +24,7 @@ from dssd.store.port import Put, Write
 from dssd.store.rows import EventRow
 
 TAKE_OVER_MS_MAX = 10_000
-"""How long streams of a lost member may wait for a taker before that is told as it is."""
+"""How long an event waits for takers of a lost member's streams; then it tells what is known."""
 
 TAKERS_NAMED_MAX = 5
 """Clients named in the event of a lost member; a group may have thousands."""
@@ -67,7 +68,7 @@ class LostMembers:
             self._orphans |= member.streams
 
     def beside(self) -> list[Write]:
-        """What goes into a commit of the leader that may give a stream of the missed away."""
+        """Writes for a commit of the leader that may grant a stream of a lost member."""
         if not self._orphans:
             return []
         gone, streams = self._gone_with()
@@ -78,11 +79,11 @@ class LostMembers:
 
     @property
     def told_by_ms(self) -> int | None:
-        """When they are told of at the latest, once there is a look; None: nobody is missed."""
+        """The latest time for the event, at the next look; None: nobody is missed."""
         return self._since_ms + TAKE_OVER_MS_MAX if self._orphans else None
 
     def look(self, leader: Leader, now_ms: int) -> None:
-        """See who has the streams of the missed by now."""
+        """See who has the streams of lost members by now."""
         if self._orphans and now_ms >= self._look_ms:
             self._settle(now_ms, leader)
 
@@ -131,7 +132,7 @@ class LostMembers:
 
 
 def _is_lent(lent: LentStream) -> bool:
-    """Whether it is somebody's, durably."""
+    """Whether it durably has a holder."""
     return lent.state in HELD and (lent.durable or lent.state is not StreamState.GRANTING)
 
 

@@ -1,9 +1,9 @@
-"""Ordered groups and topics: what filter such a group may have, and what its topic may do.
+"""Ordered groups and topics: which filters such a group may have, and which new topics it forbids.
 
 An ordered group reads one topic, now and later: a pattern of that topic covers the filter, and no
-two topics share a subject. Invariant: what is checked here holds for as long as the group is there;
-the catalogue asks before it makes a topic, and a group is made or edited while the catalogue
-changes nothing. How the order goes on over storage topics of the topic is not known here.
+two topics share a subject. Invariant: a check made here holds for as long as the group is there.
+The catalogue asks before it makes a topic, and a group is made or edited while the catalogue
+changes nothing. This module does not know how the order is kept over the storage topics of a topic.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ READERS_TOLD_MAX = 5
 
 
 def topic_in_order(group: GroupRow, catalogue: Catalogue) -> Topic:
-    """The one topic that an ordered group reads, whatever other topics are made.
+    """The one topic that an ordered group reads, whatever topics are made later.
 
     Raises:
         OrderNeedsOneTopic: its filter meets none, or several, or may meet others later.

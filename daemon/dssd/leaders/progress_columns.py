@@ -110,8 +110,8 @@ def fate_columns(fate: Fate) -> FateColumns:
 
 
 def reached_by(row: ProgressRow) -> int:
-    """The end of the last record that the group was handed or has acknowledged; of a queue also of
-    the last entry that it knows of.
+    """The offset after the last record that was handed out or acknowledged in the group; for a
+    queue also after the last known entry.
     """
     ranges = unpacked_ranges(row.ranges)
     return max(row.floor, row.frontier, row.applied_end, *(end for _, end in ranges))

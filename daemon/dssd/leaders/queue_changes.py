@@ -1,10 +1,10 @@
-"""A group gets queues, or loses them, or has another rule for them: its row, and the topics that
-hold them.
+"""Gives a group queues, takes them away, or changes their rule: the row, and the topics that hold
+the queues.
 
 The row is changed while nobody holds a stream of the group. Invariant: queues are made before the
-row says that there are some, and removed after it says that there are none; what a crash leaves
-beside the row is collected (`Groups.collect_lost_queues`). This module must not know how streams
-are taken back, nor whether queues are empty.
+row says that there are some, and removed after it says that there are none; queues that a crash
+leaves without such a row are collected (`Groups.collect_lost_queues`). This module must not know
+how streams are taken back, nor whether queues are empty.
 """
 
 from collections.abc import Mapping
@@ -42,16 +42,16 @@ class QueueChanges:
                 await self._catalogue.make_queues(group.group_id, topic)
 
     async def remove(self, group_id: int) -> None:
-        """Remove the queues of a group that has none any more, or is gone."""
+        """Remove the queues of a group whose row has none, or that is gone."""
         with suppress(DiskFull):  # `keep` or the next start finds them
             await self._catalogue.remove_queues(group_id)
 
     async def change(
         self, group_id: int, fields: Mapping[str, Any], still_held: Precondition
     ) -> None:
-        """Change what the row says of queues, while nobody holds a stream of the group.
+        """Change the queues in the group's row, while nobody holds a stream of the group.
 
-        Who gets queues begins its attempts anew; what failed before is forgotten in one commit.
+        A group that gets queues counts attempts anew; the same commit forgets earlier failures.
 
         Raises:
             GroupDestroyed: it was removed.

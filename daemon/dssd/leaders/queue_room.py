@@ -1,9 +1,10 @@
 """Tells when the queues of a stream are full, and when they have room again.
 
-What is full holds up what fails of its stream, and says nothing by itself: nothing dies any more.
-So it is looked for, whoever holds the lane and also where nobody does. Invariant: of each stream of
-a group it is told once that it is full, and once that it has room, until it is full again; a daemon
-that begins anew tells once more what is full then. This changes nothing and starts no leader.
+With full queues, records that fail stay in the stream, and no event comes, as nothing becomes a
+dead letter any more. So this looks for full queues, whether anybody holds the lane or not.
+Invariant: for each stream of a group there is one event when its queues are full, and one when they
+have room again; after a restart there is one more event for queues that are full. This changes
+nothing and starts no leader.
 """
 
 import asyncio
@@ -27,11 +28,11 @@ from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
 
 QUEUE_ROOM_EVERY_S = 5.0
-"""How often is looked: as long as a person waits for a list to change."""
+"""The pause between looks: as long as a person waits for a list to change."""
 
 QUEUE_ROOM_PERCENT = 90
-"""There is room again below this part of what queues may hold: one that fills up with each record
-that fails, as fast as one is redriven, is told of once."""
+"""Queues have room again below this percentage of their bound. So queues that fill up again as fast
+as records are redriven cause one event only."""
 
 
 class QueueRoom:
@@ -46,7 +47,7 @@ class QueueRoom:
         self._log = log
         self._note = note
         self._full: set[tuple[int, StreamId]] = set()
-        """By group and stream: those that were told to be full."""
+        """Groups and streams with an event of full queues, and none of room since."""
 
     async def run(self) -> NoReturn:
         """Look again and again."""
@@ -67,8 +68,8 @@ class QueueRoom:
         self._full = known
 
     def _may_be_full(self, group: GroupRow) -> bool:
-        """Whether the queues of a stream hold as much, with what is done there and not gone yet:
-        progress is read of few groups only."""
+        """Whether the queues of a stream may be full, counting done entries that are not deleted
+        yet. A cheap check, so that the progress of few groups is read."""
         held = (self._held(*queues) for queues in self._queues(group.group_id))
         return any(each.fills(group) for each in held)
 
@@ -91,7 +92,7 @@ class QueueRoom:
         return Queued(0, 0, records, size)
 
     async def _look_at(self, group: GroupRow, turn: LoopTurn) -> set[tuple[int, StreamId]]:
-        """The streams that are full now, each told where that is new."""
+        """The streams whose queues are full now; tells of each new one."""
         view = await self._registry.view(group, turn)
         full: set[tuple[int, StreamId]] = set()
         for each in view.streams:
@@ -102,7 +103,7 @@ class QueueRoom:
         return full
 
     def _judge(self, group: GroupRow, view: StreamView) -> bool:
-        """Whether its queues are full, for whoever was told last.
+        """Whether its queues are full; if that was told, whether they have no room again yet.
 
         Raises:
             StreamNotFound: its topic was removed.

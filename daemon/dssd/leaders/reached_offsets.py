@@ -1,7 +1,7 @@
-"""How far the groups have read the streams, by the progress that the store keeps.
+"""How far the groups have read the streams, by the stored progress.
 
-Invariant: all groups count, also removed ones whose rows are still there. This module must not know
-where the log ends: `log.recovery.reached_offsets` holds the two against each other.
+Invariant: all groups count, even removed ones whose rows are still there. This module must not know
+where the log ends: `log.recovery.reached_offsets` compares both.
 """
 
 from collections import defaultdict
@@ -13,7 +13,7 @@ from dssd.store.rows import ProgressRow
 
 
 async def reached_offsets(store: Store) -> dict[int, dict[int, int]]:
-    """Behind the last record that any group was handed, by storage topic and partition."""
+    """The offset after the last record handed to any group, by storage topic and partition."""
     reached: defaultdict[int, dict[int, int]] = defaultdict(dict)
     for row in [found.row for found in await scan_all(store, ProgressRow)]:
         own = reached[row.storage_topic_id]

@@ -70,7 +70,7 @@ class Registry:
         self._catalogue = catalogue
         self._log = log
         self.writers = QueueWriters(log)
-        """Whoever appends to queues of groups does so by these."""
+        """All appends to queues of groups go through these."""
         catalogue.watch(self.writers.topic_changed, internal=True)
         self._clock = clock
         self._boot_id = boot_id or secrets.token_bytes(BOOT_ID_BYTES)
@@ -87,7 +87,7 @@ class Registry:
         self._stopping = False
         self._concluded: Callable[[int], None] | None = None
         self._unended: dict[int, dict[int, list[Instruction]]] = {}
-        """What operations asked for that is not concluded, by group and operation."""
+        """Instructions that are not concluded, by group and operation."""
 
     async def __aenter__(self) -> Self:
         """Begin to carry messages."""
@@ -144,7 +144,7 @@ class Registry:
             actor.receive(message)
 
     def session_missed(self, session_id: bytes, group_ids: Collection[int]) -> None:
-        """A client is gone without a word. Call it before its borrowers say how they stand."""
+        """A client vanished. Call this before its borrowers send their final reports."""
         for group_id in group_ids:
             actor = self._actors.get(group_id)
             if actor is not None:
@@ -155,8 +155,8 @@ class Registry:
     ) -> None:
         """A client's connection closed: its borrowers end at once, in each of the groups.
 
-        Where the client may live and hand out what it has, it has been silent for so long. Call it
-        after each borrower's `Disconnect` was sent, so that final reports count.
+        ``silent_ms``: the client may live, and hand out what it has, after a silence of so long.
+        Call this after each borrower's `Disconnect` was sent, so that final reports count.
         """
         for group_id in group_ids:
             actor = self._actors.get(group_id)
@@ -175,12 +175,12 @@ class Registry:
         return None if actor is None else actor.view()
 
     def glance(self, group_id: int) -> LeaderGlance | None:
-        """The least that tells how a live group stands, or None where there is no leader."""
+        """A summary of a live group, or None where there is no leader."""
         actor = self._actors.get(group_id)
         return None if actor is None else actor.glance()
 
     async def stored_glance(self, group: GroupRow) -> LeaderGlance:
-        """The same of a group without a leader, from its rows.
+        """The summary of a group without a leader, from its rows.
 
         It stays as it is until a leader has started and ended, or a topic changes.
         """
@@ -196,7 +196,7 @@ class Registry:
         return self._leader_changes[group_id]
 
     def leader_since_ms(self, group_id: int) -> int | None:
-        """Since when the group has the leader that it has, by the wall clock; None: it has none."""
+        """Since when the group has its present leader, by the wall clock; None: it has none."""
         actor = self._actors.get(group_id)
         return None if actor is None else actor.since_ms
 
@@ -243,8 +243,8 @@ class Registry:
     def instruct(self, group_id: int, instruction: Instruction) -> None:
         """Let the leader of the group do what an operation asks; starts it where there is none.
 
-        What a leader that ends has not concluded, the next one is asked for; what a daemon that
-        stops does not do any more, the next daemon does.
+        If a leader ends before it concludes, its next leader gets the instruction again; after a
+        stop of the daemon, the next daemon does it.
         """
         if self._stopping or not self._groups.has(group_id):
             return
@@ -259,8 +259,8 @@ class Registry:
     async def while_held(
         self, group_id: int, change: Callable[[Precondition], Awaitable[None]]
     ) -> None:
-        """Call ``change`` while nobody holds a stream of the group, with what a commit that rests
-        on that has as its precondition. Then all streams are lent by what the group's row says.
+        """Call ``change`` while nobody holds a stream of the group. It gets the precondition for
+        commits that rely on that. Then all streams are lent again by the group's row.
 
         Raises:
             GroupDestroyed: it was removed.
@@ -272,7 +272,7 @@ class Registry:
     async def _changed_while_held(
         self, group_id: int, change: Callable[[Precondition], Awaitable[None]]
     ) -> bool:
-        """Whether it was called; else the leader ended: the disk is full, or the group is gone."""
+        """Whether ``change`` was called; else the leader ended: disk full, or the group is gone."""
         actor = self._actors.get(group_id) or self._start(self._groups.get(group_id))
         held = await actor.hold()
         if held is None:
@@ -319,7 +319,7 @@ class Registry:
         return self._start(group)
 
     def _start_for_operations(self, group_id: int) -> None:
-        """A leader that starts is asked for all that is not concluded."""
+        """Start a leader; it gets all instructions that are not concluded."""
         if not self._stopping and group_id not in self._actors and self._groups.has(group_id):
             self._start(self._groups.get(group_id))
 

@@ -1,8 +1,7 @@
-"""Carries out what a leader asks for lanes whose entries go to others, on or back: where the keys
-go, and the work.
+"""Moves entries of lanes for a leader: on to the lanes of child streams, or back from later lanes.
 
-Invariant: each lane is answered for, unless the leader ends first; what is under way then ends too,
-and the next leader begins anew. This module must not know what makes a lane ready for it.
+Invariant: each request is answered, unless the leader ends first; then its work is cancelled, and
+the next leader begins anew. This module must not know what makes a lane ready for it.
 """
 
 import asyncio
@@ -31,7 +30,7 @@ from dssd.store.rows import GroupRow, ProgressRow
 from dssd.topics.catalogue import Catalogue, StorageTopic, Topic
 
 QUEUES_WANTED_S = 0.2
-"""How often it is looked whether the queues of children are made: some commits take as long."""
+"""The pause between checks whether the queues of children are made: as long as some commits."""
 
 Task = asyncio.Task[None]
 
@@ -59,8 +58,8 @@ class Rehomings:
     def begin(
         self, asked: Rehome | GoBack, start: Callable[[Coroutine[object, object, None], str], Task]
     ) -> None:
-        """Let the children of a lane have what waits in its queues, or a stream what came of it in
-        later lanes; what was asked for it before counts no more."""
+        """Move the entries of a lane to its children, or entries of later lanes back to a stream.
+        An earlier request for the same stream is cancelled."""
         before = self._under_way.pop(asked.stream, None)
         if before is not None:
             before.cancel()
@@ -130,7 +129,7 @@ class Rehomings:
     async def _children(
         self, topic: Topic, part: StorageTopic, after: StorageTopic, asked: Rehome
     ) -> dict[int, Child] | None:
-        """By partition; None: their queues are not made yet."""
+        """The children by partition; None: their queues are not made yet."""
         found: dict[int, Child] = {}
         for partition in children(topic, part, asked.stream.partition, after):
             child = await self._child(StreamId(after.storage_topic_id, partition))
@@ -149,7 +148,7 @@ class Rehomings:
             for queue in named
             if (found := await self._store.read(ProgressRow, (group.group_id, *queue)))
         }
-        # Nobody holds it, so what is stored of its queues is all there is.
+        # Nobody holds it, so the stored state of its queues is complete.
         queues = queues_of(self._catalogue, group, stream, rows)
         if not queues:
             return None
@@ -179,7 +178,7 @@ class Rehomings:
 
 
 def _lane_of(topic: Topic, stream: StreamId, grant_epoch: int, queues: Queues) -> Lane:
-    """As the leader has it itself."""
+    """The lane under the grant epoch of the leader."""
     retry, dead = queues
     return Lane(
         (stream, retry.stream, dead.stream),
@@ -216,7 +215,7 @@ class _Trouble:
         self.trouble.readable(self.names[level], self.group)
 
     async def damaged(self, level: int, damaged: Ranges) -> bool:
-        """Tell of it; whether the group passes over it, and what says so is durable."""
+        """Tell of damage; returns whether the group passes over it, and the event is durable."""
         told = await self.trouble.damaged(self.names[level], self.group, damaged)
         return told and self.group.on_damage != STALL
 

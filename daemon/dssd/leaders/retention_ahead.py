@@ -1,8 +1,8 @@
 """Retention ahead: warns of unacknowledged records that retention will take soon.
 
 Soon means: a retention that is shorter and smaller by `RETENTION_AHEAD_PERCENT` would take them
-now. A stream is told of once in `UNREAD_TOLD_EVERY_MS` per group. Invariant: this changes nothing
-and starts no leader; where the wall clock is not trusted, only bounds on bytes count.
+now. There is one event for each stream and group in `UNREAD_TOLD_EVERY_MS`. Invariant: this changes
+nothing and starts no leader; while the wall clock is not trusted, only bounds on bytes count.
 """
 
 import asyncio
@@ -30,16 +30,15 @@ from dssd.topics.catalogue import Catalogue, Topic
 from dssd.topics.retention import shares
 
 RETENTION_AHEAD_PERCENT = 10
-"""Unread records are told of when a retention shorter or smaller by this would take them: of the
-usual week, 17 hours ahead."""
+"""The warning comes when a retention shorter or smaller by this percentage would take the records:
+with the usual week, 17 hours ahead."""
 
 RETENTION_AHEAD_EVERY_S = 300.0
-"""How often unread records near their end are looked for: the progress of every group of a topic
-with old records is read."""
+"""The pause between looks; each reads the progress of every group of a topic with old records."""
 
 RETENTION_AHEAD_STREAMS_MAX = 16
-"""Streams of a topic and group with an event of their own in one look; one event counts the rest,
-so that a wide topic does not fill the events."""
+"""How many streams of a topic and group get their own event in one look; one event counts the rest,
+so that a wide topic does not flood the events."""
 
 
 class Expires(Protocol):
@@ -80,7 +79,7 @@ class RetentionAhead:
         self._note = note
         self._trusts_wall = trusts_wall
         self._told_ms: dict[tuple[int, StreamId], int] = {}
-        """By group and stream, for as long as it is not told again."""
+        """By group and stream: when the last event was, while no further one is due."""
 
     async def run(self) -> NoReturn:
         """Look again and again."""
@@ -104,7 +103,7 @@ class RetentionAhead:
                 await self._look_at(topic, group, going)
 
     async def _going(self, topic: Topic) -> dict[StreamId, Range]:
-        """What a somewhat stricter retention would take of the topic."""
+        """The ranges that a somewhat stricter retention would take."""
         retention_ms = _stricter(topic.retention_ms if self._trusts_wall() else None)
         retention_bytes = _stricter(topic.retention_bytes)
         going: dict[StreamId, Range] = {}

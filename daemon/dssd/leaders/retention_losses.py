@@ -41,7 +41,7 @@ class _Losses:
     told_ms: int | None = None
     """None between episodes."""
     counted_to: dict[StreamId, int] = field(default_factory=dict)
-    """Up to where records of this episode are counted."""
+    """By stream: the offset up to which records of this episode are counted."""
 
     def exact(self) -> bool:
         return selects_whole(TopicFilter.parse(self.group.filter), self.topic)
@@ -71,7 +71,7 @@ class RetentionLosses:
         groups.watch_removed(self._group_removed)
 
     def losses(self) -> list[UnreadLoss]:
-        """What each group lost of each topic, the latest last."""
+        """The losses of each group and topic, the latest last."""
         found = [
             UnreadLoss(
                 each.topic.name,
@@ -109,7 +109,7 @@ class RetentionLosses:
         going: Mapping[StreamId, Range],
         unread: Mapping[StreamId, Progress],
     ) -> Event | None:
-        """Count them; returns what is to be told of that, if anything."""
+        """Count the losses; returns the event to tell, if any."""
         key = topic.topic_id, group.group_id
         losses = self._losses.get(key)
         if not unread:

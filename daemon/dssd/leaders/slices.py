@@ -1,8 +1,8 @@
 """The shards of a group, by its row and the topic that it reads.
 
-Where the row names no count, there are as many as the storage topic has for a base that takes
-records: so where a topic grows by a whole factor, its shards stay as they are. Invariant: what is
-found here changes with the row and with the catalogue only.
+If the row names no number of shards, it is the base of the storage topic that takes records: so a
+topic that grows by a whole factor keeps its shards. Invariant: all answers change with the row and
+the catalogue only.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ def slicing_of(group: GroupRow, catalogue: Selects) -> Slicing | None:
 
 
 def _base(topics: tuple[Topic, ...]) -> int:
-    """Of the one topic that an ordered group reads; it may be gone."""
+    """The base of the one topic that an ordered group reads; the topic may be gone."""
     return topics[0].producing.base if topics else 1
 
 
@@ -64,20 +64,20 @@ class Span:
 
 
 def span_of(topic: Topic, survey: GroupSurvey) -> Span:
-    """From the first storage topic that the group is not done with, or that takes records."""
+    """The storage topics from the first one that is not done, or that takes records."""
     done = {each.view.stream for each in survey.streams if each.view.state == FINISHED}
     return _span(topic, lambda part: not done.issuperset(part.streams()))
 
 
 def grown_span(topic: Topic, added: StorageTopic, survey: GroupSurvey) -> Span:
-    """As `span_of`, up to a storage topic that the topic has then, and perhaps has now."""
+    """As `span_of`, up to a storage topic that is to be added, or was just added."""
     now = span_of(topic, survey)
     before = tuple(part for part in now.parts if part.ordinal < added.ordinal)
     return Span(now.topic, now.router, (*before, added))
 
 
 def new_span(topic: Topic, starts: Mapping[StreamId, int]) -> Span:
-    """Of a group that begins there."""
+    """The span of a new group with these starts."""
 
     def is_read(part: StorageTopic) -> bool:
         ends = zip(part.streams(), part.ends or (), strict=False)
@@ -93,7 +93,7 @@ def _span(topic: Topic, is_read: Callable[[StorageTopic], bool]) -> Span:
 
 
 def check_shard_count(group: GroupRow, shards: int, span: Span, *, is_new: bool = False) -> None:
-    """Refuse as many shards as nothing can be cut into; ``is_new``: the group is not there yet.
+    """Refuse an impossible number of shards; ``is_new``: the group does not exist yet.
 
     Raises:
         ShardCountUnfit: none, or more than there are partitions.

@@ -62,10 +62,10 @@ from dssd.store.rows import (
 from dssd.topics.model import Topic
 
 BORROW = "borrow"
-"""The protocol of groups whose streams are lent one by one; of all that do not choose."""
+"""The default protocol: streams are lent one by one."""
 
 CANCELLING = "cancelling"
-"""The state of an operation whose rest is given up."""
+"""The state of an operation whose remaining work is cancelled."""
 
 NO_ROWS: Mapping[StreamId, ProgressRow] = {}
 
@@ -114,7 +114,7 @@ def next_takeover(
 async def claim(store: Store, group_id: int, boot_id: bytes) -> Takeover:
     """Become the leader of a group.
 
-    The data directory's lock makes this daemon the only one, so whoever led before is dead.
+    The data directory's lock makes this daemon the only one, so any earlier leader is dead.
 
     Raises:
         PreconditionFailed: the group was removed, or somebody else claimed it meanwhile.
@@ -196,12 +196,12 @@ async def stored_moves(store: Store, group: GroupRow) -> tuple[CursorMove, ...]:
 
 
 def stream_sets_of(group: GroupRow) -> StreamSets | None:
-    """What a leader needs to lead by the group's protocol; None: nothing for borrowing."""
+    """The stream sets of a group of the lease protocol; None: it uses the borrow protocol."""
     return StreamSets() if group.protocol == LEASE else None
 
 
 async def stored_versions(store: Store, group: GroupRow) -> tuple[SetVersion, ...]:
-    """How far the versions of stream sets have come, in a group of the lease protocol."""
+    """The newest versions of stream sets, in a group of the lease protocol."""
     found = await scan_all(store, StreamSetRow, (group.group_id,))
     return tuple(SetVersion(each.row.session_id, each.row.set_version) for each in found)
 
@@ -229,7 +229,7 @@ def writes_of(group: GroupRow, records: tuple[StreamRecord, ...]) -> list[Write]
 
 
 def rows_of(group: GroupRow, record: StreamRecord) -> list[tuple[int, list[Write]]]:
-    """The rows that a record becomes, by the storage topic that they are of."""
+    """The rows that a record becomes, by storage topic."""
     queues: list[tuple[int, list[Write]]] = [
         (queue.stream.storage_topic_id, [Put(queue_row(group, queue))]) for queue in record.queues
     ]
@@ -258,7 +258,7 @@ def stream_writes(group: GroupRow, record: StreamRecord) -> list[Write]:
 
 
 def _move_writes(group: GroupRow, record: StreamRecord) -> list[Write]:
-    """What becomes of a pending move that was made or cancelled."""
+    """The writes for a pending move that was made or cancelled."""
     ended = record.ended_move
     if ended is None:
         return []

@@ -11,8 +11,8 @@ from dssd.topics.catalogue import Topic
 async def readers_of(topic: Topic, groups: Callable[[], Sequence[GroupRow]]) -> list[GroupRow]:
     """The groups whose filter overlaps a pattern of the topic, by id.
 
-    ``groups`` gives all groups by id. A group that is declared while other tasks have their turn is
-    found too: no task runs between the last check and the answer.
+    ``groups`` gives all groups by id. Other tasks get turns in between; a group that they declare
+    is found too, as no task runs between the last check and the answer.
     """
     readers: list[GroupRow] = []
     turn = LoopTurn()

@@ -1,8 +1,8 @@
-"""Groups that nobody uses: removed when they are asked to go, or by themselves after a while.
+"""Removes groups that nobody uses: on request, or when their expiry has passed.
 
-A group is in use where a session has subscribed to it, also one that waits for its client.
-Invariant: no group is removed from under a session. Whoever joins while that is looked into waits,
-and then finds the group, or finds it removed.
+A group is in use while a session has subscribed to it, even one without a connection. Invariant: no
+group is removed from under a session. A session that joins during the check waits, and then finds
+the group, or finds it removed.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from dssd.store.port import Store
 from dssd.store.rows import GroupRow, SubscriptionRow
 
 SWEEP_S = 1.0
-"""How often groups that go by themselves are looked at; they go so much later at most."""
+"""The pause between checks for expired groups; they are removed at most so much later."""
 
 
 class UnusedGroups:
@@ -30,7 +30,7 @@ class UnusedGroups:
         self._registry = registry
         self._clock = clock
         self._unused_since_ms: dict[int, int] = {}
-        """Of groups that go by themselves and have no member; a restart begins anew."""
+        """By group with an expiry and no member: since when; a restart begins anew."""
 
     async def remove(self, group: GroupRow) -> None:
         """Remove the group unless somebody uses it.
@@ -46,14 +46,14 @@ class UnusedGroups:
             await self._groups.remove(group.group_id)
 
     async def keep(self) -> NoReturn:
-        """Remove periodically what nobody has used for long enough, until cancelled."""
+        """Remove expired groups periodically, until cancelled."""
         while True:
             await asyncio.sleep(SWEEP_S)
             with suppress(DiskFull):  # the next time will do
                 await self.sweep()
 
     async def sweep(self) -> None:
-        """Remove what nobody has used for as long as it was made to wait."""
+        """Remove the groups that nobody has used for as long as their expiry."""
         now_ms = self._clock.now_ms()
         unused = [each for each in self._groups.groups() if self._has_no_member(each)]
         since = self._unused_since_ms

@@ -1,11 +1,10 @@
-"""What is counted of unacknowledged records, as entries (start, end, count).
+"""Counts of unacknowledged records, as entries (start, end, count).
 
 An *attempt* is a hand-out of a record to the user that is known or in doubt; a *failure* is an
 attempt that surely failed because of this record. Reports of one stream may come late or doubled,
 and a count never goes down; so two reports are merged by taking the higher count of each record.
-When a record that rests is due is kept and merged in the same way: the later time is the higher.
-Invariant: entries are sorted and disjoint, have a count of at least 1, and cover no acknowledged
-offset.
+Due times of resting records are kept and merged in the same way: the later time wins. Invariant:
+entries are sorted and disjoint, have a count of at least 1, and cover no acknowledged offset.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,12 +18,12 @@ Attempts = tuple[Entry, ...]
 
 
 class Due(NamedTuple):
-    """When a record that rests comes again. The later one is greater."""
+    """When a record that rests is sent again. The later one is greater."""
 
     at_ms: int
     """By the wall clock as it was when the record was refused."""
     delay_ms: int
-    """What was asked for: it never rests for longer, whatever became of the clock."""
+    """The delay that was asked for: it never rests for longer, however the clock is set."""
 
 
 Rests = tuple[tuple[int, int, Due], ...]
@@ -46,7 +45,7 @@ def merged_attempts(
 def _joined(
     mine: tuple[CountOf[Count], ...], other: tuple[CountOf[Count], ...]
 ) -> Iterator[CountOf[Count]]:
-    """One step an entry where the two say the same, as they mostly do: both may have thousands."""
+    """Equal entries, as most are, take one step each: both sides may have thousands."""
     of_mine, of_other = iter(mine), iter(other)
     left, right = next(of_mine, None), next(of_other, None)
     while left is not None and right is not None:

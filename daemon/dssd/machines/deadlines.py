@@ -1,4 +1,4 @@
-"""Deadlines by key, for machines that are told the time.
+"""Deadlines by key, for machines without a clock of their own.
 
 Each key has at most one deadline. Moving a deadline later costs nothing: the heap keeps the older,
 earlier entry, and when that entry comes up it is put back at the present deadline. So a lease that
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 STALE_A_CALL_MAX = 500
-"""Entries that hold no more which one call drops from a heap of deadlines: measured 1.3 µs each."""
+"""How many stale entries one call drops from a heap of deadlines: measured 1.3 µs each."""
 
 
 K = TypeVar("K")
@@ -52,8 +52,8 @@ class Deadlines(Generic[K]):
     def each_due(self, now_ms: int, most: int) -> Iterator[K]:
         """Take out the keys that are due one after the other, earliest first.
 
-        What is done for one may clear the next, which does not come then. At most ``most`` entries
-        are looked at, stale ones included; the rest stay due.
+        The caller may clear a later key in between; it is skipped. At most ``most`` entries are
+        looked at, stale ones included; the rest stay due.
         """
         while self._heap and self._heap[0][0] <= now_ms and most > 0:
             most -= 1

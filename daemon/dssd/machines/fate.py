@@ -1,11 +1,10 @@
 """What became of the records of a stream, beside being acknowledged: docs/protocol.md, "The fate of
 records".
 
-It is one value that reports, grants and rows share under both protocols. Invariant: merging is
-monotone and the same in any order, so reports of a grant may come late, doubled or out of order:
-counts only rise, the later due time of a rest wins, and passed ranges are never forgotten before
-`DAMAGED_RANGES_MAX` of them are known. This module does not know what an attempt or a due time does
-to delivery.
+Reports, grants and rows share this one value under both protocols. Invariant: merging is monotone
+and gives the same in any order, so reports of a grant may come late, doubled or out of order:
+counts only rise, the later due time of a rest wins, and damaged ranges are forgotten only beyond
+`DAMAGED_RANGES_MAX` of them. This module does not know how attempts or due times affect delivery.
 """
 
 from dataclasses import dataclass
@@ -18,19 +17,19 @@ from dssd.machines.attempts import Attempts, Rests, merged_attempts
 
 
 class Counts(NamedTuple):
-    """How many offsets a group is done with, by kind; together they are all that progress covers
-    since the group began."""
+    """How many offsets are done in a group, by kind. Their sum is the number of offsets that
+    progress has covered since the group began."""
 
     acked: int = 0
     """By the user."""
     filtered: int = 0
     """The group's filter rejects them."""
     lost: int = 0
-    """To retention, or to a gap that a loss of power left."""
+    """Lost to retention, or in a gap that a loss of power left."""
     damaged: int = 0
     """Confirmed unreadable, and passed over."""
     moved: int = 0
-    """Operators passed over so many more than they reopened; constant within a grant."""
+    """Passed over by operators, minus those that they reopened; constant within a grant."""
     retried: int = 0
     """They went to a queue after a failure, or back from the dead letters."""
 
@@ -56,18 +55,18 @@ class Fate:
 
     failures: Attempts = ()
     """How often each unacked record surely failed: it was refused, its ack wait ran out, or its
-    client vanished while it alone was out. Dead letters go by it; users see attempts."""
+    client vanished while it alone was out. It decides on dead letters; users see attempts."""
     doubts: Attempts = ()
     """How often a client vanished, or did not answer a revoke, while the unacked record was out
     with it: it may have died of the record."""
     rests: Rests = ()
-    """Unacked records that come again not before a time: a user said so, or they come alone."""
+    """Unacked records that are not sent again before a time: a user said so, or they go alone."""
     damaged: Ranges = ()
     """Offsets that the group passed over because they are confirmed damaged; the newest ones."""
     counts: Counts = NO_COUNTS
 
     def merged(self, other: "Fate", progress: Progress) -> "Fate":
-        """What both know, as far as the progress leaves it open."""
+        """Both merged, without records that the progress acknowledges."""
         if self == other and not (self.failures or self.doubts or self.rests):
             return self
         damaged = self.damaged

@@ -11,24 +11,24 @@
 
 Rules:
 
-1. Chunks are published in the order of their numbers, each once: a chunk that is published gets its
-   first answer again.
-2. Each driver that takes the job gets a higher epoch, stored before it is told. A lower one
-   publishes nothing.
-3. A lease is of the daemon's monotonic clock. It only keeps a second driver from disturbing a live
-   one; what keeps records from being doubled is the epoch.
-4. One chunk at a time is being published. Who commits it again meanwhile waits for its outcome.
+1. Chunks are published in the order of their numbers, each once: a repeated commit of a published
+   chunk gets the first answer again.
+2. Each driver that takes the job gets a higher epoch, which is stored before the driver learns it.
+   A driver of a lower epoch publishes nothing.
+3. Leases run by the daemon's monotonic clock. A lease only keeps a second driver from disturbing a
+   live one; the epoch prevents duplicates.
+4. One chunk at a time is being published. A repeated commit of it waits for its outcome.
 
-Invariant: ``step`` is total: each input has an answer in each state. What was published never
-becomes less. This module must not know streams, files or rows.
+Invariant: ``step`` is total: each input has an answer in each state. Published chunks stay
+published. This module must not know streams, files or rows.
 """
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 JOB_LEASE_MS = 15_000
-"""How long the driver of a bulk job may be silent: longer than a pause of its collector of garbage,
-and short enough that another one goes on soon."""
+"""How long the driver of a bulk job may be silent: longer than a pause for garbage collection, and
+short enough for another driver to go on soon."""
 
 
 class Phase(StrEnum):
@@ -49,7 +49,7 @@ class Lease:
     """Who drives the job."""
 
     token: bytes
-    """Of the call that took it; empty where a daemon before had given it."""
+    """The token of the call that took it; empty if it was given before a restart of the daemon."""
     until_ms: int
 
 
@@ -184,14 +184,14 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class AnswerFirst:
-    """Answer what was answered when the chunk was published."""
+    """Repeat the answer that was given when the chunk was published."""
 
     chunk: int
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Answer what becomes of the chunk that is being published."""
+    """Answer with the outcome of the chunk that is being published."""
 
     chunk: int
 
@@ -259,7 +259,7 @@ Step = tuple[JobState, tuple[Effect, ...]]
 
 
 def step(state: JobState, given: Input) -> Step:
-    """What becomes of the job, and what is to be done."""
+    """The next state of the job, and the effects to carry out."""
     match given:
         case Acquire() | EpochStored() | EpochNotStored():
             return _taken(state, given)
@@ -294,7 +294,7 @@ def _acquire(state: JobState, given: Acquire) -> Step:
     if is_live or state.taking is not None:
         return state, (Refuse(Why.LEASED),)
     taken = replace(state, lease=None, taking=given.token)
-    # Whoever comes before the tick that would tell it must not hide that the last one fell silent.
+    # An acquire before the next tick must not hide that the last driver fell silent.
     return taken, (TakeEpoch(state.epoch + 1), *((TellSilent(),) if lease is not None else ()))
 
 
@@ -309,7 +309,7 @@ def _epoch_stored(state: JobState, given: EpochStored) -> Step:
 
 
 def _heard(state: JobState, given: Renew | GiveUp) -> Step:
-    """Of the driver of an epoch."""
+    """Take a message of the driver of an epoch."""
     refused = _refused(state, given.epoch)
     if refused is not None:
         return state, (refused,)
@@ -336,13 +336,13 @@ def _commit(state: JobState, given: Commit) -> Step:
 
 
 def _out_of_turn(state: JobState, given: Commit) -> AnswerFirst | Join | Refuse | None:
-    """What is answered to a commit instead of publishing the chunk."""
+    """The answer to a commit whose chunk is not to be published; None: publish it."""
     if given.epoch != state.epoch or state.taking is not None:
         return Refuse(Why.FENCED)
     if not 0 <= given.chunk < state.chunks:
         return Refuse(Why.NO_CHUNK)
     if given.chunk < state.published:
-        # Also of a job that has ended: the answer to its last chunk may have been lost.
+        # This holds for a job that has ended too: the answer to its last chunk may be lost.
         return AnswerFirst(given.chunk)
     if given.chunk == state.publishing:
         return Join(given.chunk)

@@ -1,9 +1,9 @@
 """What leader and borrower say to each other: docs/protocol.md, "Messages".
 
-Messages may be lost, doubled, delayed or reordered, and either side may die at any point; so each
-carries the epochs that make it harmless when it comes at the wrong time. Every message names the
-borrower; `leader_epoch` is that of the leader who sends it, or of the leader the borrower knows (0
-while it knows none). A lower leader epoch is ignored; a higher one means a new leader.
+Messages may be lost, doubled, delayed or reordered, and either side may die at any point. So each
+message carries the epochs that make it harmless when it comes at the wrong time. Every message
+names the borrower; `leader_epoch` is the epoch of the leader that sends it, or of the leader that
+the borrower knows (0: none). A lower leader epoch is ignored; a higher one means a new leader.
 
     borrower → registry   LeaderWanted
     borrower → leader     Ping  UpdateProgress  RevokeFinished  Disconnect  PauseObeyed
@@ -50,10 +50,10 @@ class Stall(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Whether a group is paused, as one leader of it says: then nothing new is handed out."""
+    """Whether a group is paused, so that nothing new is handed out, as one of its leaders says."""
 
     change: int = 0
-    """Counts the changes under that leader; what came of an older one is late."""
+    """Counts the changes under that leader; the answer to an older one is ignored."""
     paused: bool = False
 
 
@@ -72,16 +72,16 @@ class StreamReport:
     attempts: Attempts = ()
     sent: int | None = None
     """Nothing at or above it was sent to the client, so nothing there can have been handed out.
-    Matters in a final report: records from the frontier to here come again marked redelivered.
-    None in a `Disconnect`: not known, so all that the stream holds is marked; None in a final
-    report after a revoke: the client has confirmed that it dropped what lies above the frontier."""
+    In a final report, records from the frontier to here are sent again marked redelivered. None
+    in a `Disconnect`: we cannot know what was sent, so all records of the stream are marked. None
+    in a final report after a revoke: the client confirms that it dropped all above the frontier."""
     stall: Stall = Stall.NONE
     """Why delivery is paused."""
     fate: Fate = NO_FATE
     is_awaited: bool = False
-    """A client waits until it is durable, so the leader does not gather others first."""
+    """A client waits until it is durable, so the leader commits it at once."""
     queues: Queues = ()
-    """Of a lane: how its queues stand, at the same moment."""
+    """The queues of a lane, at the same moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +94,15 @@ class LeaderWanted:
     client_id: str
     held: tuple[StreamReport, ...] = ()
     version: int = 0
-    """Of the stream set that it has; 0 where it has none, as under the borrow protocol."""
+    """The version of its stream set; 0 if it has none, as under the borrow protocol."""
     sent_ms: int = 0
     """Under the lease protocol, as in `UpdateStreamStates`."""
     paused: bool = False
-    """It was told by a leader before that the group is paused."""
+    """An earlier leader told it that the group is paused."""
     subscription: int = 0
-    """Of the session, with which it began: another borrower of the same has the same."""
+    """The number of the subscription in the session; all its borrowers have the same."""
     by_shard: bool = False
-    """It keeps state by shard, and is to be told which it has."""
+    """It keeps state by shard, and is told which shards it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Ping:
 
 @dataclass(frozen=True, slots=True)
 class UpdateProgress:
-    """Reports. The first one of a grant is what makes it granted."""
+    """Reports. The first report of a grant confirms that it arrived."""
 
     borrower_id: BorrowerId
     leader_epoch: int
@@ -145,8 +145,8 @@ class Disconnect:
     leader_epoch: int
     reports: tuple[StreamReport, ...]
     silent_ms: int | None = None
-    """Its client was lost and may live: it may hand out what it has for a while, and has said
-    nothing for so long. None: it hands out nothing more."""
+    """For how long its lost client has said nothing. It may live, and hand out for a while what
+    it has. None: it hands out nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,15 +190,15 @@ class GrantedStream:
     """Records below it were perhaps handed out before a crash: marked redelivered."""
     fate: Fate = NO_FATE
     pause: Pause = NO_PAUSE
-    """Of the group, so that a paused one is known before anything of the stream is read."""
+    """The pause of the group, known so before anything of the stream is read."""
     queues: Queues = ()
-    """Of a lane: how its queues stand."""
+    """The queues of a lane."""
     cursor_generation: int = 0
-    """Entries that the holder makes bear it."""
+    """The holder writes it into the entries that it makes."""
     shard: Shard | None = None
-    """Of which it is a part, in a group that is shared out by shards."""
+    """The shard that it is a part of, in a group that is shared out by shards."""
     shard_epoch: int = 0
-    """Higher than that of anybody who had it before."""
+    """The epoch of the shard: higher than that of any earlier owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class ProgressSaved:
-    """What is durable of a grant's progress."""
+    """The durable progress of a grant."""
 
     borrower_id: BorrowerId
     leader_epoch: int
@@ -244,7 +244,7 @@ class Revoked:
     stream: StreamId
     grant_epoch: int
     progress: Progress
-    """What is durable; less than was reported last where the deadline came before the report."""
+    """The durable progress; less than the last report if the deadline came before it."""
     queues: Queues = ()
 
 
@@ -255,12 +255,12 @@ class Invalidate:
     borrower_id: BorrowerId
     leader_epoch: int
     reason: str
-    """Of a whole borrower: the code of a condition ends its subscription for good."""
+    """For a whole borrower: the code of a condition ends its subscription for good."""
     stream: StreamId | None = None
     grant_epoch: int = 0
     detail: str = ""
-    """What the condition leaves open: why a borrower was evicted, or until when its client is kept
-    out, in milliseconds of the wall clock."""
+    """A detail of the condition: why a borrower was evicted, or until when its client is banned,
+    in milliseconds of the wall clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ class TakenState:
 
 @dataclass(frozen=True, slots=True)
 class UpdateStreamStates:
-    """Which set the borrower has, and how streams of it stand; the answer to a set."""
+    """Which set the borrower has, with reports on its streams; also the answer to a set."""
 
     borrower_id: BorrowerId
     leader_epoch: int

@@ -1,12 +1,12 @@
-"""What leader and holder say of a lane's queues: docs/delivery.md.
+"""The state of a lane's queues, as leader and holder exchange it: docs/delivery.md.
 
-A queue is one stream of its own: the retry queue of a lane, or its dead letters. Whoever holds the
-lane is the only one who appends to them. An entry acknowledges its *source*, the record that it was
-made of, on whichever level that is; so what a queue holds beyond `applied_end` is taken in by the
-next holder, and nothing is in two places or in none. What may be there that nobody reported, is
-told by what was `begun` with the lane and is not `ended`: as long as there is such, the lane is not
-over. Invariants: merging is monotone and the same in any order; `applied_end` and the progress that
-it stands for are in one report, and what was begun is, with what was acknowledged meanwhile.
+A queue is a stream of its own: the retry queue of a lane, or its dead letters. Only the holder of
+the lane appends to them. An entry acknowledges its *source*, the record of any level that it was
+made of. So the next holder applies the entries beyond `applied_end`, and no record is in two places
+or in none. The queues may hold entries that nobody reported while more opens and moves of the lane
+have `begun` than `ended`; until these are equal, the lane is not over. Invariants: merging is
+monotone and gives the same in any order; a report has `applied_end` together with the progress that
+belongs to it, and `begun` together with the acknowledgements at that time.
 """
 
 from collections.abc import Sequence
@@ -31,25 +31,25 @@ class Redrive(NamedTuple):
     ranges: Ranges = ()
     """Empty: it was stopped."""
     over_ms: int = 0
-    """They come evenly over so long, those of each lane; 0: nothing says so."""
+    """The duration over which those of each lane come back evenly; 0: none is given."""
     whole_keys: bool = False
-    """They are all that was dead of their keys, and what follows these meanwhile comes too."""
+    """They are all the dead letters of their keys; followers that died since come back too."""
 
 
 NO_REDRIVE = Redrive()
 
 RETRY_NOW, RETRY_LATER, SKIP, BURY = "now", "later", "skip", "dead"
-"""What an operation does with entries of a retry queue: they are due at once, or again when they
-say; they are passed over, or go to the dead letters."""
+"""What an operation does with entries of a retry queue: make them due at once, or at their own
+times again; pass them over; or make them dead letters."""
 
 HAD_LEFT = "left"
-"""Of dead letters: an operation was to give these up, and they had left before. Nobody has to do
-anything; who asked is told."""
+"""Only for dead letters: an operation was to discard these, but they had left before. The holder has
+nothing to do; the operation is told."""
 
 
 class Errand(NamedTuple):
-    """What an operation asks of the next holder of a lane: entries of its retry queue are to be
-    passed over, or to go to the dead letters."""
+    """What an operation asks of the next holder of a lane: to pass over entries of its retry
+    queue, or to move them to the dead letters."""
 
     operation: int = 0
     """Its number; 0: there is none."""
@@ -59,7 +59,7 @@ class Errand(NamedTuple):
 
 
 class Hurried(NamedTuple):
-    """Entries of a retry queue that are due, whatever they say."""
+    """Entries of a retry queue that are due now, whatever their own due times."""
 
     operation: int = 0
     """That said so last."""
@@ -72,7 +72,7 @@ NONE_HURRIED = Hurried()
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """How one queue of a lane stands."""
+    """The state of one queue of a lane."""
 
     stream: StreamId
     progress: Progress = NOTHING_DONE
@@ -80,19 +80,19 @@ class QueueState:
     applied_end: int = 0
     """The source of every entry below it is acknowledged."""
     attempts: Attempts = ()
-    """Hand-outs of entries, beside those that the entries say."""
+    """Attempts of entries, beside those that are written in the entries."""
     fate: Fate = NO_FATE
     redrive: Redrive = NO_REDRIVE
-    """Of dead letters; what is done of it is in the progress."""
+    """A redrive of dead letters; those that are back are acknowledged in the progress."""
     errand: Errand = NO_ERRAND
-    """Of a retry queue; of dead letters, what had left."""
+    """An errand for a retry queue; for dead letters: those that had left before a discard."""
     hurried: Hurried = NONE_HURRIED
     """Of a retry queue."""
     begun: int = field(default=0, compare=False)
-    """Of a retry queue: what was begun with its lane since that was lent, the opening and each
-    move. Not stored, so it is nothing new by itself."""
+    """Only of a retry queue: how many openings and moves of the lane were begun since it was lent.
+    It is not stored, so a rise of it alone needs no commit."""
     ended: int = field(default=0, compare=False)
-    """So much of it is over."""
+    """How many of these are over."""
 
     def merged(self, other: "QueueState") -> "QueueState":
         """What both know."""
@@ -115,7 +115,7 @@ class QueueState:
         )
 
     def covers(self, other: "QueueState") -> bool:
-        """Whether it knows of all that the other says is done."""
+        """Whether it includes all that the other says is done."""
         if other.applied_end > self.applied_end or other.ended > self.ended:
             return False
         if _newest(other.errand) > _newest(self.errand):
@@ -129,7 +129,7 @@ class QueueState:
         return self.redrive.operation if any(left) else 0
 
     def take_errand(self, operation: int, what: str, ranges: Ranges) -> "QueueState":
-        """With what an operation asks for entries of a retry queue."""
+        """With an errand of an operation for entries of a retry queue."""
         if what not in (RETRY_NOW, RETRY_LATER):
             return replace(self, errand=Errand(operation, what, ranges))
         done = ((0, self.progress.floor), *self.progress.ranges)
@@ -143,16 +143,16 @@ class QueueState:
         return replace(self, errand=self.errand._replace(ranges=()))
 
     def bring_back(self, redrive: Redrive) -> "QueueState":
-        """With an operation that brings some back, if it does."""
+        """With a redrive, unless that is empty."""
         return replace(self, redrive=redrive) if redrive.ranges else self
 
     def stop_redrive(self) -> "QueueState":
-        """With an operation that brings back no more."""
+        """With the redrive stopped."""
         return replace(self, redrive=Redrive(self.redrive.operation))
 
     def discard(self, operation: int, ranges: Ranges) -> "QueueState":
-        """With these dead letters done, counted as moved by an operator; what had left before
-        is noted."""
+        """With these dead letters done, counted as moved by an operator; those that had left
+        before are noted."""
         progress = self.progress.with_acked(ranges)
         more = _covered(progress) - _covered(self.progress)
         fate = replace(self.fate, counts=self.fate.counts.plus("moved", more))
@@ -162,11 +162,11 @@ class QueueState:
         return replace(self, progress=progress, fate=fate, errand=errand)
 
     def begin(self) -> "QueueState":
-        """Something more is begun with the lane."""
+        """One more opening or move of the lane is begun."""
         return replace(self, begun=self.begun + 1)
 
     def end(self) -> "QueueState":
-        """Something is over."""
+        """One more opening or move is over."""
         return replace(self, ended=self.ended + 1)
 
     @property
@@ -176,7 +176,7 @@ class QueueState:
 
 
 def _newest(asked: Redrive | Errand) -> tuple[int, bool]:
-    """Of one that was stopped or is done only who does not know of that has the ranges."""
+    """Sorts by operation. Of one operation, empty ranges win: it was stopped, or is done."""
     return asked.operation, not asked.ranges
 
 
@@ -189,24 +189,24 @@ Queues = tuple[QueueState, ...]
 
 
 def merged_queues(mine: Queues, other: Queues) -> Queues:
-    """What both know; one who knows of no queues says nothing of them."""
+    """Both merged; a side without queues changes nothing."""
     if not (mine and other):
         return mine or other
     return tuple(one.merged(two) for one, two in zip(mine, other, strict=True))
 
 
 def lent_anew(queues: Queues) -> Queues:
-    """As who is lent the lane has them: it begins with opening it."""
+    """The queues for a new holder of the lane, which begins with opening it."""
     return queues and (replace(queues[RETRY - 1], begun=1, ended=0), *queues[RETRY:])
 
 
 def out_of_sight(queues: Queues) -> Queues:
-    """As who held the lane leaves them without a last word: more may have been begun."""
+    """The queues after a holder without a final report: it may have begun another move."""
     return queues and (queues[RETRY - 1].begin(), *queues[RETRY:])
 
 
 def asked_of_holder(queues: Queues) -> int:
-    """The operation that asks for entries which its holder has not dealt with; or 0."""
+    """The operation with entries that the holder has not dealt with yet; or 0."""
     if not queues:
         return 0
     errand = queues[RETRY - 1].errand
@@ -221,12 +221,12 @@ def have_been_asked(queues: Queues) -> bool:
 
 
 def are_known(queues: Queues) -> bool:
-    """Whether they hold nothing that nobody reported."""
+    """Whether all entries in them have been reported."""
     return not queues or queues[RETRY - 1].ended >= queues[RETRY - 1].begun
 
 
 def begun_as(queues: Queues, now: Queues) -> Queues:
-    """The same, where so much was begun and is over as there."""
+    """The same queues, with the counts of ``now`` of what was begun and is over."""
     if not (queues and now):
         return queues
     begun, ended = now[RETRY - 1].begun, now[RETRY - 1].ended
@@ -243,13 +243,13 @@ class RetryPolicy:
     """How long it rests after the first failure, the second, ...; the last one repeats."""
     queue_records: int
     queue_bytes: int
-    """What the queues of a lane may hold before nothing more is moved from its stream."""
+    """How much the queues of a lane may hold; beyond it no more is moved from its stream."""
     ordered: bool = False
     """Records of a key come in order, one at a time."""
     blocks: bool = False
     """A dead letter holds up its key."""
     keyless_dead: bool = False
-    """Records without a key are dead at once; else they come without an order."""
+    """Records without a key become dead letters at once; else they are sent in no order."""
 
     def rest_ms(self, failures: int) -> int:
         """How long a record rests that failed so often."""
@@ -257,8 +257,8 @@ class RetryPolicy:
 
 
 BLOCK, DEAD_LETTERS = "block", "dead"
-"""What a group's row says where a dead letter holds up its key, and where records without one are
-dead at once."""
+"""The words in a group's row for dead letters that hold up their keys, and for records without a
+key that become dead letters at once."""
 
 
 def policy_from(

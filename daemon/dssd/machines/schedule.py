@@ -1,4 +1,4 @@
-"""What becomes of one schedule: when its task runs, is run again, waits, is skipped or stopped.
+"""The decisions of one schedule: when its task runs, is retried, waits, is skipped or stopped.
 
 ::
 
@@ -11,12 +11,12 @@
         │  due, too late                   │ failed, none left
         └─────────────► missed             └──────────► failed, timed out, interrupted, cancelled
 
-Due times come from outside, and so does the time. Due times and the catch-up window are wall clock;
-timeouts and the pauses between attempts are monotonic, so setting the clock moves neither of them.
-Invariant: a due time is decided once, and the cursor, up to which all are decided, is stored with
-what was decided. After a daemon that was down, or a clock that was set forward, at most one run is
-caught up, the latest. A clock that is set back repeats nothing within `SCHEDULE_CLOCK_BACK_MS`;
-farther back, the schedule goes on from the time that it is then.
+Due times and the time are inputs. Due times and the catch-up window are wall clock; timeouts and
+the pauses between attempts are monotonic, so setting the clock moves neither of them. Invariant:
+each due time is decided once, and the cursor, up to which all are decided, is stored with the
+decisions. After a downtime of the daemon, or a clock that was set forward, at most the latest
+missed run is caught up. A clock that is set back by less than `SCHEDULE_CLOCK_BACK_MS` repeats
+nothing; if it is set back farther, the schedule goes on from the new time.
 """
 
 from collections.abc import Callable
@@ -25,26 +25,27 @@ from enum import StrEnum
 from typing import NamedTuple, assert_never
 
 SCHEDULE_LATE_MS = 60_000
-"""A run that begins so late is no catch-up: a busy loop, or a machine that slept for a moment. Cron
-has no times nearer to each other."""
+"""A run that begins at most this late is no catch-up: the loop was busy, or the machine slept for a
+moment. Cron has no times nearer to each other."""
 
 SCHEDULE_CLOCK_BACK_MS = 3 * 3_600 * 1_000
-"""A clock that is set back by less repeats nothing, and the schedule waits until it has come to
-where it was; by more it had been wrong, and the schedule goes on from now. Cron does the same."""
+"""If the clock is set back by less, the schedule waits until the clock is where it was, and repeats
+nothing. If by more, the clock had been wrong, and the schedule goes on from now. Cron does the
+same."""
 
 SCHEDULE_RETRY_MS_MAX = 3_600 * 1_000
-"""However often it failed, a run waits no longer for its next attempt."""
+"""The longest pause before the next attempt of a run, however often it failed."""
 
 
 SCHEDULE_RUNS_AT_ONCE_MAX = 4
-"""Of one schedule that allows runs beside each other: more are a task that never ends."""
+"""The most runs at a time of a schedule that allows concurrent runs: more mean that none ends."""
 
 RETRY_DOUBLINGS_MAX = 30
-"""The pause between attempts doubles so often at most; by then it is at its bound long ago."""
+"""The most doublings of the pause between attempts; it reaches its bound long before."""
 
 
 class Overlap(StrEnum):
-    """What becomes of a due time while a run of before has not ended."""
+    """What becomes of a due time while an earlier run has not ended."""
 
     SKIP = "skip"
     QUEUE = "queue"
@@ -105,7 +106,7 @@ class Rules:
 
     overlap: Overlap
     catch_up_ms: int
-    """How late a run may still begin; `SCHEDULE_LATE_MS` in any case."""
+    """How late a run may still begin; at least `SCHEDULE_LATE_MS`."""
     timeout_ms: int
     """Of one attempt."""
     retries: int
@@ -122,7 +123,7 @@ class Run:
     cause: Cause
     attempt: int = 1
     reason: str = ""
-    """Of the operator who wanted it."""
+    """Why the operator wanted it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ class State:
     retrying: tuple[Retrying, ...] = ()
     queued: Run | None = None
     skipped: "Skip | None" = None
-    """The latest that was told: one more of its kind is counted in it."""
+    """The latest skip that was told: further ones of its kind are counted in it."""
 
 
 # Inputs
@@ -227,7 +228,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """An attempt has taken too long: it is to be stopped, and to be told as ended."""
+    """An attempt has taken too long: stop it, then feed `Ended`."""
 
     what: Run
 
@@ -237,7 +238,7 @@ class RetryLater:
     """Another attempt of a failed run follows."""
 
     what: Run
-    """With the number of the next attempt."""
+    """The run, with the number of its next attempt."""
     in_ms: int
     outcome: Outcome
 
@@ -264,7 +265,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """An operator gets no run: this one has not ended."""
+    """Refuse an operator's run: this one has not ended."""
 
     run: int
 
@@ -299,7 +300,7 @@ def next_ms(state: State) -> int | None:
 
 
 def resumed(state: State, at: Moment, what: Run, *, waits: bool) -> State:
-    """The state with a run that a daemon before left: an attempt under way, or one that waits."""
+    """The state with a run from before a restart: an attempt under way, or one that waits."""
     last_run = max(state.last_run, what.run)
     if waits:
         return replace(state, last_run=last_run, queued=what)
@@ -308,7 +309,7 @@ def resumed(state: State, at: Moment, what: Run, *, waits: bool) -> State:
 
 
 def with_retrying(state: State, waits: Retrying) -> State:
-    """The state with a failed run that a daemon before left, whose next attempt waits."""
+    """The state with a failed run from before a restart, whose next attempt waits."""
     return replace(state, retrying=(*state.retrying, waits))
 
 
@@ -442,7 +443,7 @@ def _skip(state: State, due_ms: int, count: int, why: Why, emit: _Emit) -> State
 
 
 def _oldest(state: State) -> int:
-    """Of the runs that have not ended; there is one."""
+    """The oldest run that has not ended; there must be one."""
     runs = [each.what.run for each in state.running]
     runs += [each.what.run for each in state.retrying]
     return min(runs)

@@ -60,7 +60,7 @@ def start_text(start: StartPoint) -> str:
 
 
 def shown_start(text: str) -> str:
-    """What the text of a start says, in the words in which a client is asked for one."""
+    """The text of a start in the grammar in which operators write it."""
     match parse_start(text):
         case AtTime(time_us):
             return text_of_us(time_us)

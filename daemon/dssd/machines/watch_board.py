@@ -1,13 +1,13 @@
-"""What is watched: the latest value of each item, in the order in which items changed.
+"""The watch board: the latest value of each item, in the order in which items changed.
 
-A *look* tells all items of a scope as they are now. What differs from the look before takes the
-next revision; what is missing leaves a tombstone. Whoever was told all up to a revision is told
-what has a higher one: each item once, as it is then. So a slow watcher costs nothing but its
-number, and nothing here knows how many watchers there are.
+A *look* gives all items of a scope as they are now. An item that differs from the look before gets
+the next revision; an item that is gone leaves a tombstone. A watcher that knows all up to a
+revision gets the items of higher revisions: each once, with its latest value. So a slow watcher
+costs nothing but its revision number, and nothing here knows how many watchers there are.
 
-Invariant: all that `changes_after` gives after a known revision, applied to the items of that
-revision, gives the items of now. A revision is no longer known where tombstones were dropped that
-would be needed: then one must begin anew. A call takes a bounded time, however much changed.
+Invariant: all changes that `changes_after` gives after a known revision, applied to the items of
+that revision, give the present items. A revision is no longer known once tombstones that it needs
+were dropped: its watcher must begin anew. A call takes a bounded time, however much changed.
 """
 
 from bisect import bisect_right
@@ -18,12 +18,12 @@ from itertools import islice
 from typing import NamedTuple, assert_never
 
 WATCH_TOMBSTONES_MAX = 20_000
-"""Items that are gone and still told to those who watch, some 200 bytes each. Who was told less
-than the oldest of them begins anew."""
+"""How many tombstones are kept, some 200 bytes each. A watcher that is behind the oldest of them
+begins anew."""
 
 WATCH_STALE_MIN = 4_000
-"""Turns of watched items that no longer count are dropped when there are more of them than of those
-that do, and than this: at most a few dropped for each that is made."""
+"""Stale turns are dropped once there are more of them than of current turns, and more than this: so
+each new turn pays for dropping a few."""
 
 
 class WatchTopic(StrEnum):
@@ -41,7 +41,7 @@ class WatchTopic(StrEnum):
 
 
 class Scope(NamedTuple):
-    """What one look tells of: a topic, of some topics for one group."""
+    """The scope of one look: a watch topic; for some topics, of one group only."""
 
     topic: WatchTopic
     group_id: int = 0
@@ -54,13 +54,13 @@ class Key(NamedTuple):
     group: str
     """NAME@FILTER; empty where it is of none."""
     name: str
-    """In the group; empty where it is the group."""
+    """The item in the group; empty if it is the group itself."""
     private: bool = False
-    """It is of a subscription that nobody shares."""
+    """The group belongs to a subscription that nobody shares."""
 
 
 Value = object
-"""Of an item. It is compared and passed on, nothing else."""
+"""The value of an item. It is only compared and passed on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class ScopeLooked:
 
 @dataclass(frozen=True, slots=True)
 class OnlyThese:
-    """Of a topic there are these groups and no others."""
+    """A watch topic has these groups and no others."""
 
     topic: WatchTopic
     group_ids: frozenset[int]
@@ -102,7 +102,7 @@ class Entry(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """That an item changed, or went; stale once it did so again."""
+    """A change or the end of an item; stale once the item changed again."""
 
     revision: int
     key: Key
@@ -119,11 +119,11 @@ class Changes(NamedTuple):
 
 @dataclass(slots=True)
 class Board:
-    """All that is watched. Of those that look at it, each keeps a revision."""
+    """All watched items. Each watcher keeps a revision of its own."""
 
     revision: int = 0
     oldest: int = 0
-    """Who was told less than this must begin anew."""
+    """A watcher whose revision is lower must begin anew."""
     turns: list[Turn] = field(default_factory=list)
     """By revision, stale ones too."""
     entries: dict[Key, Entry] = field(default_factory=dict)
@@ -133,7 +133,7 @@ class Board:
 
 
 def step(board: Board, given: WatchInput) -> tuple[Board, tuple[Moved, ...]]:
-    """Take an input; the board is given away."""
+    """Take an input; the old board must not be used any more."""
     before = board.revision
     match given:
         case ScopeLooked(scope, items):
@@ -143,7 +143,7 @@ def step(board: Board, given: WatchInput) -> tuple[Board, tuple[Moved, ...]]:
                 if scope.group_id not in group_ids:
                     _look(board, scope, {})
         case Forget():
-            # Nobody may resume, not even from the revision that was the last.
+            # Nobody may resume, not even from the last revision.
             revision = board.revision + 1
             return Board(revision=revision, oldest=revision), ()
         case _:
@@ -152,14 +152,15 @@ def step(board: Board, given: WatchInput) -> tuple[Board, tuple[Moved, ...]]:
 
 
 def is_known(board: Board, revision: int) -> bool:
-    """Whether it can be said what changed after a revision."""
+    """Whether the changes after a revision are known."""
     return board.oldest <= revision <= board.revision
 
 
 def changes_after(board: Board, after: int, up_to: int, turns_max: int) -> Changes:
-    """What changed after a revision and up to another, as it is now, from so many turns.
+    """Items that changed after a revision and up to another, with their present values.
 
-    What changed again behind the second one is left to later. After 0 it is all that there is.
+    At most ``turns_max`` turns are looked at. Items that changed again after ``up_to`` come later.
+    After 0 it gives all items.
     """
     at = bisect_right(board.turns, after, key=_revision)
     changes = Changes([], [], up_to)

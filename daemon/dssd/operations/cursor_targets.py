@@ -1,7 +1,7 @@
-"""Where the target of a change lies in a stream: an offset, within what the stream holds.
+"""Resolves the target of a change in a stream to an offset that the stream holds.
 
-A span is counted once a topic, from the newest record that the group stands at: it leads to one
-time for all streams, so a rewind by 15 minutes reopens no storage topic that ended before.
+A span, such as 15 minutes, is resolved to one time for each topic, counted from the newest record
+at a floor of the group. So a rewind by 15 minutes reopens no storage topic that ended before.
 
 Invariant: a target is at least the first kept record and at most the end. This module reads the
 log, and does not know what becomes of the offset.
@@ -31,11 +31,11 @@ class FoundTarget:
 
     offset: int
     clamped: bool
-    """It would lie before the first kept record."""
+    """The target lies before the first kept record, and was raised to it."""
 
 
 Placed: TypeAlias = ToEarliest | ToLatest | ToTime | ToOffset | ByRecords
-"""A target that each stream has by itself."""
+"""A target that is resolved in each stream by itself."""
 
 
 async def found_target(to: Placed, stream: StreamSurvey, log: Log) -> FoundTarget:
@@ -67,7 +67,7 @@ async def found_target(to: Placed, stream: StreamSurvey, log: Log) -> FoundTarge
 async def times_of_span(
     span_ms: int, streams: Iterable[StreamSurvey], log: Log
 ) -> dict[str, ToTime | ByRecords]:
-    """Where a span leads, by topic: to a time; nowhere where no record tells one."""
+    """The time that a span leads to, by topic; left out if no record has a time."""
     stands_us: dict[str, int] = {}
     turn = LoopTurn()
     for stream in streams:
@@ -81,7 +81,7 @@ async def times_of_span(
 
 
 async def _floor_us(stream: StreamSurvey, log: Log) -> int:
-    """When the record at the floor of a stream was appended; -1 where nothing tells."""
+    """When the record at the floor of a stream was appended; -1: unknown."""
     bounds = log.bounds(stream.view.stream)
     if bounds.start == bounds.end:
         return -1

@@ -1,9 +1,9 @@
 """Follows operations that were applied, to their ends.
 
-What an operation asks of a leader ends when the leader concludes it; work of its kind's own when
-it returns, whatever a leader concludes meanwhile. Invariant: an operation that has not ended is
-followed, also by the next daemon; when it has ended, that is stored, told as an event, and rings
-the bell of those who wait. This module does not know what is planned or refused (`operations`).
+An operation with an instruction for a leader ends when the leader concludes it; one with work of
+its own ends when the work returns, whatever a leader concludes meanwhile. Invariant: an operation
+that has not ended is followed, also by the next daemon. Its end is stored, is told as an event, and
+wakes those who wait. This module does not know what is planned or refused (`operations`).
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from dssd.store.rows import EventRow, GroupRow, MadeMoveRow, OperationRow
 from dssd.supervision.containment import contain, kept
 
 OPERATIONS_TRIM_EVERY_S = 3_600.0
-"""How often operations are looked through for old ones."""
+"""The pause between removals of old operations."""
 
 
 DONE_AS_ASKED = Worked({})
@@ -43,8 +43,8 @@ STREAMS_MISSED = (
 
 
 class Following:
-    """Inside of `running`: it goes on with what had not ended, and leaves the rest to the next
-    daemon."""
+    """Within `running` it resumes operations that had not ended; those that are still running at
+    its end are left to the next daemon."""
 
     def __init__(
         self,
@@ -62,11 +62,11 @@ class Following:
         self._history = history
         self._teller = teller
         self.moved = asyncio.Event()
-        """Set, and replaced, each time that something of an operation was done."""
+        """Set and replaced at each progress of an operation."""
         self._concluded: asyncio.Queue[tuple[int, Worked]] = asyncio.Queue()
         """Bounded by the operations that run: a leader concludes each once or twice."""
         self._works: dict[int, asyncio.Task[None]] = {}
-        """What is done of operations without a leader, by number."""
+        """The tasks of operations with work of their own, by number."""
 
     @asynccontextmanager
     async def running(self, kinds: KindTable) -> AsyncIterator[None]:
@@ -93,9 +93,9 @@ class Following:
                     task.cancel()
 
     def follow(self, row: OperationRow, begun: Begun) -> None:
-        """Have done what an operation began, and note when it has."""
+        """Carry out what an operation began, and note its end."""
         if begun.instruction is not None and not self._groups.has(row.group_id):
-            # It was removed in the same moment, so nobody concludes the operation.
+            # The group was removed just now, so nobody would conclude the operation.
             self._concluded.put_nowait((row.number, GROUP_REMOVED))
             return
         if begun.instruction is not None:
@@ -122,18 +122,18 @@ class Following:
         self._concluded.put_nowait((row.number, worked))
 
     def _failed(self, row: OperationRow, error: Exception) -> Worked:
-        """How an operation ends that met what nobody foresaw."""
+        """The end of an operation that met an unexpected error."""
         return Worked({}, contain(f"operation {row.kind}", error, self._teller.note).message)
 
     def give_up(self, row: OperationRow, cancellation: Cancellation) -> None:
-        """Have the rest of an operation stopped."""
+        """Stop the remaining work of an operation."""
         if callable(cancellation):
             cancellation()
         else:
             self._registry.instruct(row.group_id, cancellation)
 
     def ring(self) -> None:
-        """Something of an operation was done."""
+        """An operation made progress: wake those who wait."""
         moved, self.moved = self.moved, asyncio.Event()
         moved.set()
 
@@ -206,9 +206,9 @@ class Following:
         self.ring()
 
     async def _made(self, number: int) -> Made | None:
-        """What it did, where the rest was given up; None where all of it was done.
+        """What it did, if the rest was cancelled; None if all of it was done.
 
-        A cancellation that comes behind this finds nothing left to stop.
+        A cancellation after this finds nothing left to stop.
         """
         row = self._history.unended_of(number)
         if row is None or row.state != CANCELLING:
@@ -216,8 +216,8 @@ class Following:
         return await self._kinds.of_operation(row).made(row)
 
     async def _missed(self, number: int) -> Worked | None:
-        """How an operation on queues ends of which streams did nothing: what they had waiting went
-        to streams of a later storage topic, or is gone, between its plan and its turn."""
+        """The end of an operation on queues if some streams did nothing: between its plan and its
+        turn, their entries were re-homed to a later storage topic, or were gone."""
         row = self._history.unended_of(number)
         if row is None or row.state == CANCELLING or not row.after:
             return None
@@ -260,15 +260,15 @@ def _ended(row: OperationRow) -> Event:
 
 
 def is_told(row: OperationRow) -> bool:
-    """Whether events tell of it: of what the clock began, only the schedule tells, where it fails.
+    """Whether there are events about it. Not if a schedule began it, which tells of failures.
 
-    Its row says who and when; a schedule of every minute would leave no event of anything else.
+    Its row says who and when. Events of a schedule that runs every minute would flood all others.
     """
     return not row.principal.startswith(SCHEDULE_PREFIX)
 
 
 def fields_of(row: OperationRow) -> dict[str, str]:
-    """An operation as events carry it."""
+    """The fields of an operation in events."""
     return {
         "operation": str(row.number),
         "kind": row.kind,

@@ -1,8 +1,8 @@
-"""Whether a change brings back records that somebody skipped by hand: the plan says so.
+"""Lets a plan say whether it brings back records that an operator skipped by hand.
 
-Something was wrong with them, and who rewinds for another reason has often forgotten them.
-Invariant: what came again since it was skipped, by whatever operation, is no such record any more.
-Only the newest operations of the group are looked at.
+Something was wrong with these records, and an operator who rewinds for another reason has often
+forgotten them. Invariant: a record that an operation has reopened since it was skipped does not
+count. Only the newest operations of the group are looked at.
 """
 
 from dataclasses import replace
@@ -18,11 +18,11 @@ from dssd.operations.plans import Plan
 from dssd.store.rows import OperationRow
 
 HAND_SKIPS_LOOKED_AT = 200
-"""Of the newest operations of a group that moved cursors, for what was skipped by hand: a plan
-reads the moves of each, some 0.1 ms for a few streams."""
+"""How many of the newest operations that moved cursors of the group a plan searches for skips by
+hand: it reads the moves of each, some 0.1 ms for a few streams."""
 
 OFFSETS_NAMED_MAX = 5
-"""Of records in a sentence of a plan; the rest is counted."""
+"""How many records a sentence of a plan names; the rest is counted."""
 
 
 _BY_HAND = "records."
@@ -31,7 +31,7 @@ _CURSORS = (_BY_HAND, "offsets.")
 
 
 async def told_of_hand_skips(plan: Plan, history: History) -> Plan:
-    """The plan, which says what comes again that was skipped by hand."""
+    """The plan, with a sentence about records skipped by hand that it brings back."""
     if plan.group is None or not plan.reopened or plan.kind.startswith(_BY_HAND):
         return plan
     skipped = await _skipped(plan.group.group_id, history)
@@ -50,7 +50,7 @@ async def told_of_hand_skips(plan: Plan, history: History) -> Plan:
 
 
 async def _skipped(group_id: int, history: History) -> dict[StreamId, Ranges]:
-    """What was skipped by hand in a group, and did not come again since."""
+    """The records that were skipped by hand in a group, and not reopened since."""
     moved_cursors = (
         row
         for row in history.newest()

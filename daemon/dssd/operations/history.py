@@ -1,9 +1,10 @@
-"""The operations that are kept: in rows, and in memory as the rows are.
+"""The operations that are kept: as rows, and the same in memory.
 
-Invariant: memory holds what is committed, but of old operations only the *head*, a row without its
-details: what was asked and changed, before and after. Operations that ended longer ago than
-`OPERATIONS_KEPT_MS` are removed, with what they need to be undone; one that runs never is. Where
-there are too many, those go first that changed nothing, or that the clock began.
+Invariant: memory equals the committed rows, but holds only the *head* of old operations: a row
+without its details, which are what was asked, and what changed, before and after. Operations that
+ended longer ago than `OPERATIONS_KEPT_MS` are removed, with the rows that their undo needs; running
+ones never are. If there are too many, those that changed nothing, or that schedules began, go
+first.
 """
 
 import asyncio
@@ -20,38 +21,38 @@ from dssd.store.rows import EventRow, MadeMoveRow, OperationIdRow, OperationRow,
 from dssd.store.uninterrupted import finished
 
 OPERATIONS_KEPT_MS = 90 * 24 * 3_600 * 1_000
-"""Who looks for what was changed, or wants it back, looks back a quarter at most."""
+"""How long operations are kept: an operator looks for a change, or undoes it, within a quarter."""
 
 OPERATIONS_KEPT_MAX = 10_000
-"""Their heads are held in memory, some 20 MB at most. Beyond it the oldest that ended go early,
-those that changed nothing first: a script that finds nothing to do each minute takes nobody's undo
-away."""
+"""How many operations are kept: their heads are in memory, some 20 MB. Beyond this the oldest ended
+ones are removed early, those that changed nothing first: so a script that finds nothing to do each
+minute costs nobody an undo."""
 
 OPERATIONS_SURPLUS_MAX = 100
-"""How many more there may be until some are removed at once: looking through all takes 10 ms."""
+"""How far the bound may be exceeded before some are removed at once: a search takes 10 ms."""
 
 OPERATION_DETAILS_BYTES_MAX = 16_000_000
-"""What was asked and changed, as JSON, of ended operations in memory: a move of 10,000 cursors has
-some 1.4 MB. The oldest beyond it are read from the store when somebody looks at them."""
+"""The bytes of details, as JSON, of ended operations in memory: a move of 10,000 cursors has some
+1.4 MB. Beyond this the oldest are read from the store when somebody looks at them."""
 
 OPERATIONS_READ_ROWS = 16
-"""In one read at a start: a row may have megabytes."""
+"""How many rows one read at a start gets: a row may have megabytes."""
 
 
 RUNNING, DONE, CANCELLED, FAILED = "running", "done", "cancelled", "failed"
-"""Where an operation stands."""
+"""The states of an operation."""
 
 SCHEDULE_PREFIX = "schedule:"
-"""Of the principal of what a schedule began; its name follows."""
+"""The prefix of the principal of operations that a schedule began; the schedule's name follows."""
 
 NOTHING = "{}"
-"""What was before and after an operation that had nothing to do."""
+"""``before`` and ``after`` of an operation that had nothing to do."""
 
 UNENDED = frozenset({RUNNING, CANCELLING})
 
 
 def undo_ends_ms(applied_at_ms: int) -> int:
-    """Until when an operation that is applied then is kept, and so can be taken back."""
+    """Until when an operation applied at that time is kept, and can be undone."""
     return applied_at_ms + OPERATIONS_KEPT_MS
 
 
@@ -65,10 +66,10 @@ class History:
         self._by_number: dict[int, OperationRow] = {}
         self._by_id: dict[str, int] = {}
         self._detailed: dict[int, int] = {}
-        """Operations of which memory has the details, the oldest first, and their bytes."""
+        """Operations with details in memory, the oldest first, and their bytes."""
         self._details_bytes = 0
         self._idle: set[int] = set()
-        """Operations that changed nothing, or that the clock began."""
+        """Operations that changed nothing, or that a schedule began."""
 
     @classmethod
     async def open(cls, store: Store) -> "History":
@@ -128,7 +129,7 @@ class History:
     def running_on(
         self, subject: str, *, beside: Container[str] = frozenset()
     ) -> OperationRow | None:
-        """The first operation that has not ended on a subject, but for some kinds."""
+        """The first running operation on a subject, except for some kinds."""
         rows = (row for row in self.unended() if row.subject == subject)
         return next((row for row in rows if done_or_undone(row.kind) not in beside), None)
 
@@ -138,7 +139,7 @@ class History:
         writes: Sequence[Write],
         preconditions: Sequence[Precondition],
     ) -> None:
-        """Commit a new operation with what it writes besides.
+        """Commit a new operation together with its other writes.
 
         Raises:
             PreconditionFailed: nothing was written.
@@ -159,9 +160,9 @@ class History:
         changed: Callable[[OperationRow], OperationRow],
         draft: Callable[[OperationRow], EventRow | None] = lambda _: None,
     ) -> OperationRow | None:
-        """Commit what became of an operation, with the draft of the event that tells of it.
+        """Commit a change of an operation, with the draft of the event about it.
 
-        None where it had ended, and nothing is changed.
+        None if it had ended: then nothing is changed.
         """
         work = self._change(number, changed, draft)
         return await finished(work, name=f"change operation {number}")
@@ -179,7 +180,7 @@ class History:
             row = changed(known)
             rows = [row]
             if row.undoes in self._by_number and row.state in (CANCELLED, FAILED):
-                # It was not taken back, or not all of it: that may be tried again.
+                # The undo failed, or was incomplete: it may be tried again.
                 rows.append(replace(await self.whole(row.undoes), undone_by=0))
             told = draft(row)
             beside = [] if told is None else [Put(told)]
@@ -200,7 +201,7 @@ class History:
         return [each.row for each in found if each.row.number == row.number]
 
     def has_many(self) -> bool:
-        """Whether `trim` is not to wait for its time."""
+        """Whether `trim` is to run at once."""
         return len(self._by_number) > OPERATIONS_KEPT_MAX + OPERATIONS_SURPLUS_MAX
 
     async def trim(self, wall_ms: int) -> None:
@@ -243,7 +244,7 @@ class History:
             self._shed()
 
     def _shed(self) -> None:
-        """Forget the oldest details of what has ended."""
+        """Drop the oldest details of ended operations from memory."""
         surplus = self._details_bytes - OPERATION_DETAILS_BYTES_MAX
         for number in list(self._detailed):
             row = self._by_number[number]
@@ -256,5 +257,5 @@ class History:
 
 
 def changed_nothing(row: OperationRow) -> bool:
-    """Whether there was nothing to do; the operation with its details."""
+    """Whether the operation had nothing to do; the row must have its details."""
     return row.state == DONE and row.before == row.after == NOTHING

@@ -1,4 +1,4 @@
-"""Operations: what operators change, planned first, applied as planned, taken back.
+"""Operations: changes by operators, planned first, applied as planned, and undone.
 
 ::
 
@@ -10,15 +10,15 @@
 
 Rules:
 
-1. The commit of its row is the point from which an operation counts. It raises the revision of its
-   group on the condition that the group is as it was planned for, so of two operations on one
-   revision one wins.
-2. What follows the commit is done by the leader of the group, or by work of the kind's own. What a
-   daemon that ends does not do, the next one does.
-3. One operation at a time runs on a subject. The next one is refused until that has ended, unless
-   its kind may run beside it: a resume does not wait for the pause that it ends. What rests on how
-   another subject is waits for that too: a job is aimed at the storage topic that its topic writes.
-4. A repeated call with the same operation id does nothing again; it gets the first one's answer.
+1. An operation counts from the commit of its row. The commit raises the revision of the group, with
+   the precondition that the group is as planned; so of two operations on one revision one wins.
+2. After the commit, the leader of the group or work of the kind's own carries the operation out. If
+   the daemon ends before that is done, the next one goes on.
+3. One operation at a time runs on a subject. Another one is refused until that has ended, unless
+   its kind may run beside it: a resume does not wait for the pause that it ends. An operation that
+   depends on further subjects is refused while operations run on these: a job depends on the
+   storage topic that its topic writes to.
+4. A repeated call with the same operation id changes nothing; it gets the first answer again.
 
 This module does not know what any kind does: that is in `kinds`.
 """
@@ -80,23 +80,23 @@ from dssd.store.uninterrupted import finished
 from dssd.supervision.containment import between_store_and_memory
 
 RECORDS_LOOK_S = 1.0
-"""Between two looks at how many records came back: a person who waits reads no faster, and each
+"""The pause between looks at how many records came back: a person reads no faster, and each look
 surveys the group, some milliseconds."""
 
 OPERATION_WATCH_REST_S = 0.05
-"""Between two answers of one such call: many streams that are done together are one answer."""
+"""The pause between two answers of such a call: streams that are done together are one answer."""
 
 REASON_BYTES_MAX = 1_000
-"""A few sentences and a ticket."""
+"""The bound on a reason: a few sentences and a ticket."""
 
 OPERATION_ID_BYTES_MAX = 100
-"""A UUID has 36, a ticket with a host name some 60."""
+"""The bound on an operation id: a UUID has 36 bytes, a ticket with a host name some 60."""
 
 
 OWN_ID_PREFIX = "dssd-"
 CHANGED_NOTHING = "it changed nothing"
-"""Why an operation that found nothing to do cannot be taken back."""
-"""Of the ids of operations that were applied without one."""
+"""Why an operation that found nothing to do cannot be undone."""
+"""The prefix of the ids of operations that were applied without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,8 @@ class Caller:
 
 
 class Operations:
-    """Built by `open`: what is kept can be asked for. Changes are planned and applied inside of
-    `running`; what has not ended when that is left is for the next daemon."""
+    """Built by `open`; from then on, kept operations can be read. Changes are planned and applied
+    within `running`; operations that still run at its end are left to the next daemon."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class Operations:
     async def running(self, kinds: KindTable) -> AsyncIterator[None]:
         """Apply operations of these kinds; those that had not ended go on.
 
-        Kinds come as late as this, for there is one whose operations apply others.
+        Kinds are given only here, as operations of one kind apply others.
         """
         self._kinds = kinds
         async with self._following.running(kinds):
@@ -166,7 +166,7 @@ class Operations:
             try:
                 plan = await self._kinds.by_change[type(change)].plan(change)
             except (StorageTopicWaits, NothingToSwitchTo, GrowthOfNoUse) as refused:
-                # A growth that runs is what stands against it, and no work of an operator's.
+                # Name the running growth as the reason, rather than work of an operator.
                 self._refuse_beside_running(str(refused.fields["topic"]))
                 raise
         return await told_of_hand_skips(plan, self._history)
@@ -200,9 +200,9 @@ class Operations:
     async def apply_part(
         self, whole: int, part: int, change: Change, *, if_revision: int
     ) -> OperationRow:
-        """Apply a change that is a part of an operation which runs, and for whoever applied that.
+        """Apply a change that is a part of a running operation, in the name of its caller.
 
-        Applied again, also by the next daemon, it is what it was.
+        Repeating it, even in the next daemon, changes nothing more.
 
         Raises:
             OperationNotFound: there is no such operation.
@@ -244,7 +244,7 @@ class Operations:
         return self._history.get(number)
 
     def kind_of(self, number: int) -> str:
-        """What kind it is; empty where it is not kept any more."""
+        """The kind of an operation; empty if it is not kept any more."""
         try:
             return self._history.get(number).kind
         except OperationNotFound:
@@ -274,7 +274,7 @@ class Operations:
         return await self._history.made_moves(number)
 
     async def undo_refusal(self, number: int) -> str:
-        """Why the operation cannot be taken back now; empty where it can."""
+        """Why the operation cannot be undone now; empty: it can."""
         try:
             await self._plan_undo(number)
         except NotUndoable as refused:
@@ -296,7 +296,7 @@ class Operations:
         return await kind.records_made(await self._history.whole(row.number))
 
     def holders(self, row: OperationRow) -> dict[StreamId, str]:
-        """Who holds which stream of its group now, by client id: whom it may wait for."""
+        """The holder of each stream of its group, by client id: it may wait for these."""
         live = self._registry.snapshot(row.group_id)
         return {each.stream: each.client_id for each in live.streams} if live else {}
 
@@ -305,10 +305,9 @@ class Operations:
         return self._clock.wall_ms()
 
     async def watch(self, number: int) -> AsyncGenerator[OperationRow, None]:
-        """The operation now and each time that something of it is done, until it has ended.
+        """The operation now and after each progress, until it has ended.
 
-        Records are dealt with one by one, which rings no bell: where some are, it is looked at now
-        and then.
+        Progress of single records wakes nobody, so operations on records are polled.
 
         Raises:
             OperationNotFound: there is none.
@@ -388,7 +387,7 @@ class Operations:
         return replace(plan, kind=_kind_of_undo(row.kind), undoes=number)
 
     def moved_since(self, subject: str, planned: int, found: int) -> RevisionMoved:
-        """What is raised where a subject is not as it was planned."""
+        """The exception for a subject that was changed since the plan."""
         later = [
             row
             for row in self._history.newest()
@@ -402,7 +401,7 @@ class Operations:
     def _refuse_beside_running(
         self, subject: str, beside: Container[str] = frozenset(), whole: int = 0
     ) -> None:
-        """Refuse what is not a part of the operation that runs there."""
+        """Refuse a change on a subject with a running operation, unless it is a part of that."""
         row = self._history.running_on(subject, beside=beside)
         if row is not None and row.number != whole:
             raise OperationInProgress(subject=row.subject, number=row.number, kind=row.kind)
@@ -419,7 +418,7 @@ class Operations:
         now_ms = self._clock.wall_ms()
         is_late = plan.group is not None and begun.group is None and not begun.writes
         if is_late and not goes_on and not plan.nothing_to_do:
-            # The members came to the same since the plan was made.
+            # Since the plan was made, the members came to the same result.
             plan = replace(plan, nothing_to_do=True, summary=f"{plan.summary}: not any more")
             begun = Begun()
         revision = plan.revision + (not plan.nothing_to_do)
@@ -472,7 +471,7 @@ class Operations:
             if found is None:
                 raise GroupDestroyed(group=group.name)
             if found.row.revision >= group.revision:
-                # The end of an edit that gave it queues, or took them, came between.
+                # An edit of its queues ended in between.
                 planned, last = group.revision - 1, "it was edited"
                 now = found.row.revision
                 raise RevisionMoved(subject=row.subject, planned=planned, found=now, last=last)

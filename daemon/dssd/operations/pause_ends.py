@@ -1,10 +1,10 @@
 """Resumes paused groups when their time has come.
 
-The end of a pause is an operation of its own, by the daemon. It is stored as wall time, which may
-jump: so how long a pause lasts is computed when it begins, or when the daemon starts, and measured
-on the monotonic clock from there on, as the expiry of sessions is. Invariant: a pause is ended only
-while the group's row still says so; one that was resumed, or given another end, is left alone. This
-module does not know what a resume does.
+The resume at the end of a pause is an operation of its own, by the daemon. The end is stored as
+wall time, which may jump. So the remaining time is computed when the pause begins, or when the
+daemon starts, and from then on measured on the monotonic clock, like the expiry of sessions.
+Invariant: a pause is ended only while the group's row still has that end; a group that was resumed,
+or whose pause got another end, is left alone. This module does not know what a resume does.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ from dssd.store.port import Store
 from dssd.store.rows import GroupRow
 
 PAUSE_END_RETRY_MS = 1_000
-"""How long the end of a pause waits after it could not be applied: another operation runs on the
-group, or the disk is full."""
+"""The pause before another attempt to resume, after another operation ran on the group, or the disk
+was full."""
 
 
 BY_ITSELF = Caller("dssd", "the daemon itself")

@@ -1,7 +1,7 @@
-"""What applying a change would do: the plan, and what a kind of operation is.
+"""The plan, which says what applying a change would do, and the interface of a kind of operation.
 
-Invariant: a plan changes nothing, and is made anew when it is applied; what makes the second one
-the same as the first is that its change is resolved, and that the revision did not move.
+Invariant: a plan changes nothing, and is made anew when it is applied. The second plan equals the
+first, because its change is resolved and the revision has not moved.
 """
 
 import json
@@ -24,11 +24,11 @@ class _Everything(Container[str]):
 
 
 EVERYTHING: Container[str] = _Everything()
-"""All kinds of operations: for what must not wait for any."""
+"""All kinds of operations: for an operation that waits for none."""
 
 
 Cancellation = Instruction | Callable[[], None]
-"""What stops the rest of an operation: the leader of its group is told, or it is called."""
+"""Stops the rest of an operation: an instruction for the leader, or a function to call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,64 +48,64 @@ class Plan:
     moves: tuple[StreamMove, ...] = ()
     effects: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
-    """Client ids that it touches."""
+    """The client ids of members that it affects."""
     not_undoable_because: str = ""
     """Empty: it can be undone."""
     nothing_to_do: bool = False
     undoes: int = 0
     """The operation that it takes back; 0: none."""
     reason: str = ""
-    """Of the operator, once it is applied."""
+    """The operator's reason, once it is applied."""
     principal: str = ""
     """Who applies it, then."""
     beside: Container[str] = frozenset()
     """Kinds of operations that may still run on its subject when it is applied."""
     touches: tuple[str, ...] = ()
-    """Further subjects: it rests on how they are, so no operation may run on them either."""
+    """Further subjects that it depends on: no operation may run on them either."""
     reopened: tuple[tuple[str, StreamId, Ranges], ...] = ()
-    """By stream, what is acknowledged now and will not be any more."""
+    """By stream, the acknowledged offsets that it reopens."""
     found: Any = field(default=None, repr=False, compare=False)
-    """What its kind found when it planned, and need not look for when it begins."""
+    """Findings of the plan that its kind needs again when it begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """What work came to that has something to tell."""
+    """The result of an operation's work."""
 
     after: Mapping[str, Any]
     """Kept with the operation."""
     failure: str = ""
     """Empty: it was done."""
     is_undoable: bool = False
-    """It can be taken back now, whatever its plan said: what stands against that was not done."""
+    """It can be undone, whatever its plan said: the part that prevents an undo was not done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What the commit of an operation holds besides its own row, and what follows it."""
+    """The commit of an operation, besides its own row, and the work that follows."""
 
     writes: Sequence[Write] = ()
     preconditions: Sequence[Precondition] = ()
     group: GroupRow | None = None
-    """The group as the operation leaves it, its revision aside."""
+    """The new row of the group, except for its revision."""
     instruction: Instruction | None = None
-    """What the leader of the group shall do; the operation is done when it has."""
+    """The instruction for the group's leader; the operation is done when it is concluded."""
     work: Callable[[], Awaitable[Worked | None]] | None = None
-    """What is to be done instead of that; the operation is done when it returns."""
+    """The work to do instead; the operation is done when it returns."""
     committed: Callable[[], None] | None = None
-    """Tells memory, at once, what the commit made of other rows than that of the group."""
+    """Called right after the commit, to update memory for rows other than the group's."""
     before: Mapping[str, Any] = field(default_factory=dict)
     after: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What an operation has done by now, or had done when its rest was given up."""
+    """What an operation has done by now, or had done when it was cancelled."""
 
     done: int
     of: int
     what: str = ""
-    """What is counted, for people: streams have changed hands. Empty: nothing to count."""
+    """The words for the count, as in "streams have changed hands". Empty: nothing to count."""
 
 
 class OperationKind(Protocol):
@@ -119,31 +119,31 @@ class OperationKind(Protocol):
         """
 
     async def begin(self, plan: Plan, number: int) -> Begun:
-        """What the operation of that number commits to do what was planned."""
+        """The commit and the work of the operation of that number, as planned."""
 
     async def plan_undo(self, undone: OperationRow) -> Plan:
-        """What taking the operation back would do.
+        """What an undo of the operation would do.
 
         Raises:
             NotUndoable: it cannot be taken back.
         """
 
     async def begin_undo(self, undone: OperationRow, plan: Plan, number: int) -> Begun:
-        """What the operation of that number commits to take the other one back."""
+        """The commit and the work of the operation of that number, which undoes the other one."""
 
     async def resumed(self, row: OperationRow) -> Begun:
-        """What is left to do of an operation that was running when the daemon ended."""
+        """The remaining work of an operation that was running when the daemon ended."""
 
     def cancellation(self, row: OperationRow) -> Cancellation | None:
-        """What stops the rest of it; None where nothing does."""
+        """How to stop the rest of it; None: it cannot be stopped."""
 
     async def made(self, row: OperationRow) -> Made:
-        """What it has done, once nothing of it is under way; asked only where it was cancelled."""
+        """What it has done, once no work is under way; called only after a cancellation."""
 
 
 @runtime_checkable
 class CountsRecords(Protocol):
-    """A kind whose streams say too little of how far it is: it deals with records one by one."""
+    """A kind that counts its progress in records, not in streams."""
 
     async def records_made(self, row: OperationRow) -> Made:
         """How many records it has dealt with by now."""
@@ -163,7 +163,7 @@ class KindTable:
 
     by_change: Mapping[type[Change], OperationKind]
     by_name: Mapping[str, OperationKind]
-    """By an operation's kind, or by what stands before one of its dots; the longest counts."""
+    """By an operation's kind, or a prefix of it before a dot; the longest match counts."""
 
     def joined(self, other: "KindTable") -> "KindTable":
         """With the kinds of another part of the daemon."""
@@ -179,7 +179,7 @@ class KindTable:
 
 
 def done_or_undone(kind: str) -> str:
-    """The kind of what an operation does, takes back or does once more."""
+    """The kind of an operation without ``.undo`` and ``.redo``."""
     return kind.removesuffix(".undo").removesuffix(".redo")
 
 

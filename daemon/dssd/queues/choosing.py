@@ -1,7 +1,7 @@
-"""Which entries in some frames of a queue somebody means: the part of a choice that a thread does.
+"""Finds the entries in frames of a queue that a choice names: the part that runs in a thread.
 
-Invariant: no entry becomes a value of its own, so a million of them are looked through in seconds
-and the loop has only to join what each piece gave.
+Invariant: no entry becomes a value of its own, so a million of them are searched in seconds, and
+the loop has only to join the results of the pieces.
 """
 
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from dssd.queues.entries import lane_of
 from dssd.queues.looking import Choice, Lane
 
 Takes = Callable[[LaneEntry], bool]
-"""Whether an entry is meant, by what it says of itself."""
+"""Whether the choice names an entry, by the entry's own fields."""
 
 Keyed = list[tuple[int, bytes | None]]
 """Offsets and keys."""
 
 
 def meant_in(choice: Choice, takes: Takes, lane: Lane, frames: bytes, mask: Ranges) -> Ranges:
-    """The offsets of those that are meant."""
+    """The offsets of the entries that the choice names."""
     return runs_of([offset for offset, _ in _meant(choice, takes, lane, frames, mask)])
 
 
@@ -30,7 +30,7 @@ def keyed_in(choice: Choice, lane: Lane, frames: bytes, mask: Ranges) -> Keyed:
 
 
 def keys_of_all_in(lane: Lane, frames: bytes, mask: Ranges) -> Keyed:
-    """Those of all that the queue is not done with."""
+    """The keys of all entries that are not done."""
     batch = decode(frames, mask, checksums=False)
     is_done = lane.queue.progress.is_acked
     rows = zip(batch.offsets, batch.keys, strict=True)

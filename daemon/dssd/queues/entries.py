@@ -1,8 +1,8 @@
 """Entries of queues: made of records, built into frames, and read again.
 
-An entry is the record as it was, with two headers more; those of an earlier entry are replaced.
-Invariant: origin, first failure and what nobody says anew stay as the entry before had them. The
-limits of records do not hold for entries: they were kept by the record. This module must not know
+An entry is the unchanged record with two more headers; they replace those of an earlier entry.
+Invariant: origin, first failure and all fields without a new value stay as in the earlier entry.
+The limits of records do not apply to entries: the record has kept them. This module must not know
 where entries are stored.
 """
 
@@ -38,7 +38,7 @@ from dssd.queues.error_fingerprint import fingerprint
 from dssd.queues.lane import Lane
 
 FRAME_ENTRIES_MAX = 512
-"""Entries that are made one frame without giving way: a millisecond and a half."""
+"""How many entries are made into frames without giving way: a millisecond and a half."""
 
 
 OFFSETS_A_STORAGE_TOPIC = 1 << 63
@@ -46,7 +46,7 @@ OFFSETS_A_STORAGE_TOPIC = 1 << 63
 
 
 _SHORT_TEXT = ERROR_TEXT_BYTES_MAX // 4
-"""Characters that are never too many bytes."""
+"""So many characters never exceed the bound in bytes."""
 
 
 class NewEntry(NamedTuple):
@@ -62,7 +62,7 @@ class NewEntry(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Of what is appended, in bytes, roughly."""
+        """The size of the append, in bytes, roughly."""
         size = len(self.payload) + len(self.key or b"")
         for name, value in self.headers:
             size += len(name) + len(value)
@@ -79,7 +79,7 @@ class Maker:
     rehomes: bool = False
     """The entries go to other lanes."""
     hurried: Ranges = ()
-    """Of the retry queue that they come from: an operator wants those at once."""
+    """Entries of the source retry queue that an operator wants to be due at once."""
 
     def made(self, row: Row, append_time_us: int, piece: MovePiece) -> NewEntry:
         """The entry that a record of the piece becomes, whose texts were `cut`.
@@ -122,14 +122,14 @@ class Maker:
         )
 
     def _failed(self, entry: LaneEntry, offset: int, piece: MovePiece) -> LaneEntry:
-        """What the piece says anew of it."""
-        # What its consumers died of is moved by a later holder, which never had it.
+        """The entry with the new values of the piece."""
+        # A record that killed its consumer is moved by a later holder, which never sent it.
         is_anothers = piece.cause in (DIED, REDRIVEN, GIVEN_UP)
         error_type, same = entry.error_type, entry.fingerprint
         follows = piece.cause == FOLLOWS
         if piece.error or piece.error_type:
             error_type, same = piece.error_type, fingerprint(piece.error_type, piece.error)
-        # Made at once: thousands are, and a replacement takes four times as long.
+        # Built in one call: there are thousands, and a replacement takes four times as long.
         return LaneEntry(
             piece.level,
             offset,
@@ -137,7 +137,7 @@ class Maker:
             entry.origin_partition,
             entry.origin_offset,
             entry.origin_time_us,
-            # Nothing is wrong with a follower: it keeps the failures that it had.
+            # A follower did not fail: it keeps its number of failures.
             max(entry.attempt, piece.attempt) if follows else piece.attempt,
             entry.redrives + (piece.level == DEAD),
             piece.operation or entry.operation,
@@ -154,7 +154,7 @@ class Maker:
 
 
 def cut(piece: MovePiece) -> MovePiece:
-    """The piece, its texts no longer than an entry may have them."""
+    """The piece with its texts cut to the bounds of an entry."""
     if max(len(piece.error), len(piece.error_type)) <= _SHORT_TEXT:
         return piece
     return piece._replace(error=cut_text(piece.error), error_type=cut_text(piece.error_type))
@@ -177,7 +177,7 @@ def _said(headers: Headers) -> bytes:
 
 
 def error_of(headers: Headers) -> str:
-    """The text of the last error that an entry tells."""
+    """The text of the last error of an entry."""
     texts = (value for name, value in headers if name == ERROR_HEADER)
     return next(texts, b"").decode("utf-8", "replace")
 
@@ -185,7 +185,7 @@ def error_of(headers: Headers) -> str:
 def frames_of(
     entries: Sequence[NewEntry], partition: int
 ) -> Iterator[tuple[bytes, Sequence[NewEntry]]]:
-    """Frames of the usual size, and which entries each has."""
+    """Frames of the usual size, each with its entries."""
     for start in range(0, len(entries), FRAME_ENTRIES_MAX):
         yield from _frames_of(entries[start : start + FRAME_ENTRIES_MAX], partition)
 
@@ -219,7 +219,7 @@ def read_entry(headers: Headers, key: bytes | None, lane: Lane, offset: int, siz
 
 
 def brief_of(headers: Headers) -> LaneEntry:
-    """Of an entry, what has to be known of thousands.
+    """The fields of an entry that are needed for thousands of entries at once.
 
     Raises:
         FrameCorrupt: the headers are not those of an entry.

@@ -10,7 +10,8 @@ from functools import lru_cache
 from xxhash import xxh64_intdigest
 
 FINGERPRINTS_KEPT_MAX = 256
-"""Of errors of a kilobyte at most: records that fail together most often fail for one reason."""
+"""How many fingerprints are cached, of errors of at most a kilobyte: records that fail together
+mostly fail for one reason."""
 
 _CHANGES = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?:0x)?(?=[0-9a-f]*[0-9])[0-9a-f]+\b|[0-9]+",

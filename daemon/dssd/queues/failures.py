@@ -1,8 +1,9 @@
-"""What is told and counted of records that failed, once their entries are durable.
+"""Events and counts of records that failed, once their entries are durable.
 
-A record is told when it fails the third time, and when it is dead; what one append brings is told
-at once, with the last of them. So a flood of dead letters is some events, which are counted in one
-that is kept. Invariant: what is told is of entries that are durable; each entry counts once.
+There is an event when a record fails for the third time, and when it becomes a dead letter. All
+failures of one append are one event, which names the last of them. So a flood of dead letters makes
+a few events, which are merged into one that is kept. Invariant: events are only about durable
+entries; each entry counts once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,19 +17,19 @@ from dssd.queues.entries import NewEntry, error_of
 from dssd.queues.lane import Failed, Failure
 
 KEY_TOLD_BYTES = 64
-"""Of a key, in an event: as much as tells it from others."""
+"""How much of a key is in an event: enough to tell it from others."""
 
 
 FAILING_ATTEMPT = 3
-"""A record that fails so often is told: one stumble is usual, and two may be."""
+"""The number of failures that causes an event: one failure is usual, and two may be."""
 
 
 class FailureCounts:
-    """Of all lanes, since the daemon started."""
+    """Counts for all lanes, since the daemon started."""
 
     def __init__(self) -> None:
         self.retried = 0
-        """Failures after which a record comes again."""
+        """Failures after which a record is retried."""
         self.dead = 0
         """Records that became dead letters."""
 
@@ -39,8 +40,8 @@ class FailureCounts:
 
 
 def failed_in(run: Sequence[NewEntry]) -> Failed:
-    """What of the entries that are durable now stands for failures; followers do not, nor what an
-    operator gave up."""
+    """The entries that stand for failures, of those that are durable now. Followers do not, nor
+    records that an operator made dead letters."""
     new = [each for each in run if not each.piece.is_copied and each.piece.level != DEAD]
     new = [each for each in new if each.piece.cause not in (FOLLOWS, GIVEN_UP)]
     told = [each for each in new if _is_told(each)]
@@ -54,7 +55,7 @@ def failed_in(run: Sequence[NewEntry]) -> Failed:
 
 
 def failure_events(group: str, stream: str, failed: Failed) -> Iterator[Event]:
-    """What operators are told of records of a stream that failed in a group."""
+    """The events about records of a stream that failed in a group."""
     for kind, level in ((RECORD_FAILING, RETRY), (RECORD_DEAD, DEAD)):
         own = [each for each in failed.told if each.to == level]
         if own:

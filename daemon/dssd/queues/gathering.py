@@ -1,7 +1,7 @@
-"""Entries that go from lanes to the queues of others: gathered, and appended many at a time.
+"""Gathers entries that move from a lane to the queues of other lanes, and appends many at a time.
 
-Invariants: what is gathered is bounded; an append counts as one of the lane that it is named by, so
-whoever takes that over waits for it. This module must not know what an entry is for.
+Invariants: the gathered entries are bounded; an append belongs to the lane that names it, so a
+later takeover of that lane waits for it. This module must not know what an entry is for.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from dssd.queues.entries import FRAME_ENTRIES_MAX, NewEntry, frames_of
 from dssd.queues.moving import MOVE_GATHERED_BYTES, Parts
 
 GATHERED_ENTRIES_MAX = 8 * FRAME_ENTRIES_MAX
-"""Entries that are gathered before they are appended: so many small ones take some milliseconds of
-making frames, in turns, and share one sync."""
+"""How many entries are gathered for one append: so many small ones take some milliseconds of making
+frames, in turns, and share one sync."""
 
 
 AGAIN_S = 1.0
 AGAIN_S_MAX = 30.0
-"""After something went wrong, before all is looked at anew; twice as long each time."""
+"""The pause after a failure, before all begins anew; it doubles each time."""
 
 
 class TryAgain(Exception):
@@ -35,8 +35,8 @@ Done = TypeVar("Done")
 async def until_done(
     parts: Parts, lane: tuple[StreamId, int], attempt: Callable[[], Awaitable[Done]]
 ) -> Done | None:
-    """Take the lane over, by its retry queue and an epoch, and try until it is done; None: a later
-    one took it over."""
+    """Take the lane over, by its retry queue and an epoch, and try until it is done; None: somebody
+    with a later epoch took it over."""
     rest_s = AGAIN_S
     while await parts.writers.take_over(*lane):
         try:
@@ -50,13 +50,13 @@ async def until_done(
 
 
 class Gathering:
-    """On their way to the queues of some lanes."""
+    """The entries that are gathered for the queues of some lanes."""
 
     def __init__(
         self, to: Sequence[tuple[StreamId, StreamId]], parts: Parts, lane: tuple[StreamId, int]
     ) -> None:
-        """``to`` has the two queues of each of these; ``lane`` the retry queue and the epoch that
-        the appends count as."""
+        """``to`` has the two queues of each lane; ``lane`` is the retry queue and the epoch under
+        which the appends are made."""
         self._to = to
         self._parts = parts
         self._lane = lane
@@ -65,7 +65,7 @@ class Gathering:
         self._turn = LoopTurn()
 
     async def add(self, to: int, entry: NewEntry) -> None:
-        """One more, for the lane of this number.
+        """Add an entry for the lane of this number.
 
         Raises:
             TryAgain: something could not be appended.
@@ -79,7 +79,7 @@ class Gathering:
             await self.append()
 
     async def append(self) -> None:
-        """All that is gathered; it is durable then.
+        """Append all gathered entries; they are durable on return.
 
         Raises:
             TryAgain, GrantNotHeld, StreamNotFound: as in `add`.
@@ -92,7 +92,7 @@ class Gathering:
         for stream, entries in by_queue.items():
             for frame, _ in frames_of(entries, stream.partition):
                 await self._turn.give_way()
-                # The epoch of a topic is the id of the storage topic that its records go to.
+                # The epoch of an append to a topic is the id of its storage topic.
                 appends.append(Append(stream, frame, stream.storage_topic_id))
         if not appends:
             return
@@ -102,7 +102,7 @@ class Gathering:
 
 
 def _reason(failed: BaseException) -> BaseException:
-    """What is tried again, and what is not."""
+    """The exception to raise: `TryAgain`, or one that is final."""
     if isinstance(failed, GrantNotHeld | StreamNotFound) or not isinstance(failed, DssError):
         return failed
     return TryAgain()

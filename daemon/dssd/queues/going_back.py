@@ -1,5 +1,5 @@
-"""Going back: what waits in later lanes, and comes before the end of a stream that is read again,
-goes to the queues of that stream.
+"""Going back: entries of later lanes that come before the end of a stream that is read again are
+moved to the queues of that stream.
 
 ::
 
@@ -7,14 +7,14 @@ goes to the queues of that stream.
         ─► of each later lane: take it over ─► take in what nobody reported of what goes back
         ─► append that to the stream's queues ─► all of it is durable
 
-Nobody holds the stream nor one of those lanes, so an entry that is found in its queues with its
-source there stays, and is passed by. What stays is not touched, neither is what nobody reported of
-it: who is lent its lane takes that in. What a re-homing left there that did not come to its end
-goes nowhere, for what it was made of lives.
+Nobody holds the stream nor any of those lanes. So an entry in the stream's queues whose source is
+in a later lane was moved by an earlier attempt, and is not moved again. Entries that stay are not
+touched; unreported ones among them are applied by the next holder of their lane. Entries of an
+unfinished re-homing are not moved: their sources are still live.
 
-Invariants: an entry that goes back and lives has one in the stream's queues, or is passed over,
-before its own place counts as done; whatever goes wrong, all begins anew after a rest, and doubles
-nothing. This module must not know leaders, nor how keys are routed.
+Invariants: before the place of a live entry counts as done, there is an entry for it in the
+stream's queues, or it is passed over; after any failure all begins anew after a pause, and nothing
+is doubled. This module must not know leaders, nor how keys are routed.
 """
 
 from collections.abc import Callable
@@ -54,30 +54,30 @@ class LaterLane(NamedTuple):
 
 @dataclass(frozen=True)
 class GoingBack:
-    """What goes back, and to where."""
+    """A request to move entries back to a stream."""
 
     lane: Lane
-    """Of the stream that is read again."""
+    """The lane of the stream that is read again."""
     queues: Queues
     later: tuple[LaterLane, ...]
     is_ours: Callable[[int], bool]
-    """Whether a key is of the stream, by its hash."""
+    """Whether the hash is of a key of the stream."""
     max_deliver: int
     trouble: Trouble
 
     @cached_property
     def lanes(self) -> dict[tuple[int, int], Queues]:
-        """The queues of all of these, by ordinal and partition."""
+        """The queues of all these lanes, by ordinal and partition."""
         lanes = [(self.lane, self.queues), *((each.lane, each.queues) for each in self.later)]
         return {(lane.ordinal, lane.levels[MAIN].partition): queues for lane, queues in lanes}
 
 
 Gone = dict[StreamId, Queues]
-"""Of the lanes that something went from: their queues as they are then."""
+"""The lanes that lost entries, with their queues after that."""
 
 
 async def go_back(asked: GoingBack, parts: Parts) -> Gone | None:
-    """Do it, however long it takes; None: a later leader took over.
+    """Move the entries, however long it takes; None: a later leader took over.
 
     Raises:
         StreamNotFound: a queue was removed.
@@ -91,7 +91,7 @@ class _Attempt:
         self._asked = asked
         self._parts = parts
         lane = asked.lane
-        # Under the stream's epoch: whoever does this next waits for these before it looks.
+        # Under the stream's epoch: the next attempt waits for these appends before it looks.
         as_of = lane.levels[RETRY], lane.grant_epoch
         self._gathering = Gathering([(lane.levels[RETRY], lane.levels[DEAD])], parts, as_of)
 
@@ -113,7 +113,7 @@ class _Attempt:
         return {each.stream: queues for each in leaving if (queues := each.queues())}
 
     async def _find(self, found: dict[tuple[int, int], dict[int, Offsets]]) -> None:
-        """What is in the stream's queues already, by where it was in the later lanes."""
+        """The entries that are in the stream's queues already, by their places in later lanes."""
         for level in LEVELS:
             stream = self._asked.lane.levels[level]
             trouble = self._asked.trouble
@@ -163,7 +163,7 @@ class _Leaving:
         return self._later.queues[level - 1].progress.floor
 
     def may_hold_some(self) -> bool:
-        """Whether anything is in its queues."""
+        """Whether its queues may hold entries."""
         return any(self._floor(level) < end for level, end in self._ends.items())
 
     async def move(self) -> None:
@@ -174,7 +174,7 @@ class _Leaving:
             await self._move(level)
 
     async def _take_in(self, level: int) -> None:
-        """Of what goes back, what nobody reported."""
+        """Apply the unreported entries among those that go back."""
         lane = self._later.lane
         trouble = self._later.trouble
 
@@ -231,7 +231,7 @@ class _Leaving:
         return made
 
     def _is_left_over(self, named: Headers) -> bool:
-        """Whether it was re-homed, and that was not done to its end: what it was made of lives."""
+        """Whether it is of an unfinished re-homing: its source is still live."""
         said = brief_of(named)
         if said.source_ordinal is None:
             return False
@@ -241,8 +241,8 @@ class _Leaving:
         return not source[said.source_level - 1].progress.is_acked(said.source_offset)
 
     def _is_meant(self, key: bytes | None, named: Headers) -> bool:
-        """Whether it is of a key of the stream, and not behind all records of that; without a key,
-        whether it is a record of the stream."""
+        """Whether the record is of a key of the stream, and not behind all records of the stream.
+        Without a key: whether it is a record of the stream."""
         ours, said = self._asked.lane, brief_of(named)
         if key is not None:
             return said.origin_ordinal <= ours.ordinal and self._asked.is_ours(key_hash(key))
@@ -250,7 +250,7 @@ class _Leaving:
         return origin == (ours.ordinal, ours.levels[MAIN].partition)
 
     def queues(self) -> Queues:
-        """Without what went; none, where that is nothing."""
+        """The queues without the moved entries; empty if none was moved."""
         before = self._later.queues
         after = tuple(self._left(level) for level in LEVELS)
         return after if after != before else ()

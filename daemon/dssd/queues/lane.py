@@ -1,7 +1,6 @@
-"""Where the levels of a lent lane are, and what its holder's entries say of it.
+"""Where the levels of a lent lane are, and how its failures are told.
 
-Invariant: values only. The reads of its streams that fail, and its records that do, are told
-through `Trouble`.
+Invariant: values only. Failed reads of its streams, and failed records, are told through `Trouble`.
 """
 
 from dataclasses import dataclass
@@ -20,12 +19,12 @@ class Lane:
     levels: tuple[StreamId, StreamId, StreamId]
     """The stream itself, its retry queue, its dead letters."""
     ordinal: int
-    """Of the stream's storage topic in its topic."""
+    """The ordinal of the stream's storage topic in its topic."""
     grant_epoch: int
     cursor_generation: int
     client_id: str
     is_ordered: bool = False
-    """The hash of a key is told with each entry."""
+    """The group is ordered: entries are given with the hashes of their keys."""
 
 
 class Failure(NamedTuple):
@@ -39,17 +38,17 @@ class Failure(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """What one append brought of records that failed."""
+    """The failures of one append."""
 
     retried: int
     """So many come again."""
     dead: int
     told: tuple[Failure, ...]
-    """Those of which somebody should know."""
+    """The failures that operators should know of."""
 
 
 class Trouble(Protocol):
-    """Is told what is wrong with the streams of a lane."""
+    """Takes reports of trouble with the streams of a lane."""
 
     def unreadable(self, level: int, error: LogUnreadable) -> None:
         """A read failed; nothing is skipped."""
@@ -58,7 +57,7 @@ class Trouble(Protocol):
         """A read succeeded."""
 
     async def damaged(self, level: int, damaged: Ranges) -> bool:
-        """Records are confirmed damaged; whether they may be passed over."""
+        """Records are confirmed damaged; returns whether they may be passed over."""
 
     def failed(self, failed: Failed) -> None:
         """Records failed, and are in the queues."""

@@ -1,8 +1,7 @@
 """Reading the entries of a queue for operators: what they ask of it, and what they choose.
 
 Invariant: a look is bounded in bytes by its budget, and holds the loop no longer than a read does:
-records are decoded in a thread. What the queue's progress is done with is passed over. Nothing here
-knows groups.
+records are decoded in a thread. Entries that are done are skipped. Nothing here knows groups.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -21,13 +20,13 @@ from dssd.machines.queues import QueueState
 from dssd.queues.entries import error_of, lane_of
 
 LOOKED_AT_BYTES = 128 << 10
-"""One read of a look by operators: some hundred entries, decoded in a thread in a few milliseconds:
-no longer than one thread keeps the interpreter from the others, so that the loop gets its turn."""
+"""The size of one read of a look: some hundred entries, which a thread decodes in a few
+milliseconds. That is as long as one thread keeps the interpreter, so the loop gets its turns."""
 
 
 Found = TypeVar("Found")
 Look = Callable[["Lane", bytes, Ranges], Found]
-"""What is made of some frames of a queue, without the records of a mask, in a thread."""
+"""Makes a value of frames of a queue, without the records of a mask, in a thread."""
 
 
 class Budget(Protocol):
@@ -61,14 +60,14 @@ class QueueEntry(NamedTuple):
     key: bytes | None
     payload: bytes
     headers: Headers
-    """Without those that make it an entry."""
+    """The headers, without those of the entry."""
     entered_at_us: int
     error: str
     entry: LaneEntry
 
     @property
     def fingerprint(self) -> str:
-        """Of the error, for people; empty: there is none."""
+        """The fingerprint of the error, for people; empty: there is no error."""
         return fingerprint_text(self.entry.fingerprint)
 
     @property
@@ -79,24 +78,24 @@ class QueueEntry(NamedTuple):
 
     @property
     def origin(self) -> tuple[int, int]:
-        """Storage topic and offset of the record: so those of a key follow each other."""
+        """Storage topic and offset of the record; records of a key sort in their order."""
         return self.entry.origin_ordinal, self.entry.origin_offset
 
     def is_of(self, stream: StreamName, offset: int) -> bool:
-        """Whether it is of the record there."""
+        """Whether it is an entry of this record."""
         return self.stream == stream and self.entry.origin_offset == offset
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorCount:
-    """How many entries are of one error."""
+    """How many entries have one error."""
 
     fingerprint: str
     """Empty: they have no error, only a cause."""
     cause: str
     error_type: str
     error: str
-    """Of the newest, as the type and the cause are."""
+    """The error text of the newest entry; type and cause are also of that."""
     count: int
     newest_us: int
     oldest_us: int
@@ -113,7 +112,7 @@ class ErrorCount:
 
 @dataclass(frozen=True, slots=True)
 class KeyCount:
-    """How many entries are of one key."""
+    """How many entries have one key."""
 
     key: bytes | None
     count: int
@@ -140,35 +139,35 @@ ErrorCounts = Mapping[tuple[int, str], ErrorCount]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which entries somebody means; what is empty or None leaves out nothing."""
+    """Which entries an operator names; a condition that is empty or None excludes nothing."""
 
     error: str = ""
-    """Of this fingerprint, or one that begins so; of those without one, of this cause."""
+    """A fingerprint or the beginning of one; for entries without an error, a cause."""
     key: bytes | None = None
     stream: StreamName | None = None
     offset: int | None = None
     client_id: str = ""
-    """Of what this client had last."""
+    """The client that had the record last."""
     start_us: int | None = None
     end_us: int | None = None
-    """Of what came to the queue then or later, and before then."""
+    """Entries that came to the queue from ``start`` on, and before ``end``."""
     attempt: int = 0
-    """Of what failed so often, or more."""
+    """Entries that failed at least so often."""
 
     def may_be_in(self, lane: StreamName, *, ordered: bool) -> bool:
-        """Whether queues of that stream may hold some: where the order of keys is kept, what waits
-        of a key follows it to the streams of later storage topics."""
+        """Whether queues of that stream may hold some. In an ordered group, entries follow their
+        keys to the streams of later storage topics."""
         stream = self.stream
         if stream is None or stream == lane:
             return True
         return ordered and stream.topic == lane.topic and stream.ordinal < lane.ordinal
 
     def takes(self, found: QueueEntry) -> bool:
-        """Whether the entry is one of them."""
+        """Whether the choice names the entry."""
         return self.means(found.stream.topic, found.key, found.entry, found.entered_at_us)
 
     def means(self, topic: str, key: bytes | None, entry: LaneEntry, entered_at_us: int) -> bool:
-        """Whether an entry of a record of that topic is one of them."""
+        """Whether the choice names an entry of a record of that topic."""
         return (
             (not self.error or _is_of_error(entry, self.error))
             and (self.key is None or key == self.key)
@@ -188,7 +187,7 @@ ALL = Choice()
 
 
 def fingerprint_text(fingerprint: int) -> str:
-    """Of an error, for people; empty: there is none."""
+    """The fingerprint of an error, for people; empty: there is no error."""
     return f"{fingerprint:016x}" if fingerprint else ""
 
 
@@ -209,9 +208,9 @@ class EntryLook:
     async def entries(
         self, lane: Lane, start: int = 0, key: bytes | None = None
     ) -> AsyncGenerator[tuple[int, list[QueueEntry]], None]:
-        """The entries of a queue from an offset on: how far was looked, and what is there.
+        """The entries of a queue from an offset on: yields how far was looked, and the entries.
 
-        Where a key is given, others may be left out. Ends and raises as `pieces`.
+        Where a key is given, other entries may be left out. Ends and raises as `pieces`.
         """
         async with aclosing(self.pieces(lane, entries_in, start, key)) as pieces:
             async for end, found in pieces:
@@ -220,7 +219,7 @@ class EntryLook:
     async def pieces(
         self, lane: Lane, look: Look[Found], start: int = 0, key: bytes | None = None
     ) -> AsyncGenerator[tuple[int, Found | None], None]:
-        """A queue from an offset on: how far was looked, and what a look made of what is there.
+        """A queue from an offset on: yields how far was looked, and the value made of each piece.
 
         It ends early where the budget is spent.
 
@@ -242,24 +241,24 @@ class EntryLook:
             at = self.first(queue, chunk.next)
 
     def first(self, queue: QueueState, start: int) -> int | None:
-        """The first offset from there on that the queue is not done with."""
+        """The first offset from ``start`` on that is not done."""
         waiting = self.waiting(queue, start)
         return waiting[0][0] if waiting else None
 
     def waiting(self, queue: QueueState, start: int = 0) -> Ranges:
-        """What the queue is not done with."""
+        """The entries of the queue that are not done."""
         return waiting_in(self._log, queue, start)
 
 
 def waiting_in(log: Log, queue: QueueState, start: int = 0) -> Ranges:
-    """What a queue is not done with, from an offset on."""
+    """The entries of a queue that are not done, from an offset on."""
     kept_from, end = log.span(queue.stream)
     floor = max(queue.progress.floor, kept_from, start)
     return complement(queue.progress.ranges, floor, end)
 
 
 def entries_in(lane: Lane, frames: bytes, mask: Ranges) -> list[QueueEntry]:
-    """The entries that the queue is not done with."""
+    """The entries in the frames that are not done."""
     batch = decode(frames, mask, checksums=False)
     columns = zip(
         batch.offsets,
@@ -275,7 +274,7 @@ def entries_in(lane: Lane, frames: bytes, mask: Ranges) -> list[QueueEntry]:
 
 
 def errors_in(lane: Lane, frames: bytes, mask: Ranges) -> ErrorCounts:
-    """How many of those entries are of which error."""
+    """Counts those entries by error."""
     batch = decode(frames, mask, checksums=False)
     is_done = lane.queue.progress.is_acked
     counts: dict[tuple[int, str], int] = {}
@@ -317,7 +316,7 @@ def _error_count(
 
 
 def keys_in(error: str, lane: Lane, frames: bytes, mask: Ranges) -> Mapping[bytes | None, KeyCount]:
-    """How many of those entries, of an error, are of which key."""
+    """Counts those entries that have an error by key."""
     counts: dict[bytes | None, KeyCount] = {}
     for each in entries_in(lane, frames, mask):
         if error and not _is_of_error(each.entry, error):

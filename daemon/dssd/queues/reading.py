@@ -1,8 +1,8 @@
-"""Reading a queue from an offset on, piece by piece, by whoever appends to it alone.
+"""Reads a queue from an offset on, piece by piece, for the only one that appends to it.
 
-Invariant: what is told is in order and without holes: every wanted record below the end that is
-told was told, or the log has it no more, and the group passes over what is damaged. This module
-must not know what records of a queue are read for.
+Invariant: records come in order and without holes. Each wanted record below the returned end was
+returned, unless the log no longer has it, or it is damaged and the group passes over it. This
+module must not know what records of a queue are read for.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from dssd.queues.moving import Parts
 from dssd.queues.slices import decoded_slices
 
 QUEUE_READ_BYTES = 256 << 10
-"""What is read at a time of a queue."""
+"""How much of a queue is read at a time."""
 
 
 Raw = TypeVar("Raw")
@@ -27,8 +27,8 @@ Made = TypeVar("Made")
 
 
 class QueueReading(Generic[Raw, Made]):
-    """Of one queue. ``rows`` gives what of a batch is needed, its offset first, with the bytes of a
-    record; ``made`` makes something of one, or raises `FrameCorrupt` where it is no entry."""
+    """The reading of one queue. ``rows`` gives the needed fields of each record of a batch, its
+    offset first; ``made`` makes a value of them, or raises `FrameCorrupt` if it is no entry."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class QueueReading(Generic[Raw, Made]):
         self._made = made
         self._turn = LoopTurn()
         self.passed: list[Range] = []
-        """What the group passed over."""
+        """How many records the group passed over."""
 
     async def piece(self, at: int, done: Ranges = ()) -> tuple[list[Made], int] | None:
         """Some records that are not done, and where to read on; None: try again later.
@@ -75,7 +75,7 @@ class QueueReading(Generic[Raw, Made]):
         return None if chunk.next <= at else (made, chunk.next)
 
     async def _decoded(self, chunk: Chunk, wanted: Ranges) -> tuple[list[Made], list[Range]]:
-        """What is made of records, and the offsets of those that are no entries."""
+        """The values that are made of records, and the offsets of records that are no entries."""
         made: list[Made] = []
         broken: list[Range] = []
         for batch, bytes_ in decoded_slices(chunk.frames, wanted):

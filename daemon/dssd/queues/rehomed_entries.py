@@ -1,9 +1,9 @@
-"""What becomes of entries that go to the queues of another lane.
+"""The new entries for entries that are moved to the queues of another lane.
 
-What operations asked of the holder of their own lane is done on the way: what comes back goes to
-retry queues, what is given up to the dead letters, what is passed over nowhere, and what is brought
-forward is due. Invariant: else an entry stays what it was. This module must not know which lane it
-goes to, nor when.
+Pending requests of operations for the entries are carried out on the way: redriven entries go to
+retry queues, entries that an operator gave up go to the dead letters, skipped entries go nowhere,
+and entries that were brought forward are due. Invariant: any other entry stays unchanged. This
+module must not know which lane it goes to, nor when.
 """
 
 from collections.abc import Iterator
@@ -22,11 +22,11 @@ from dssd.machines.queues import BURY, SKIP, Queues
 from dssd.queues.entries import Maker, NewEntry, brief_of, lane_of
 
 Record = tuple[Row, int]
-"""Of a queue, and when it was appended."""
+"""A row of a queue, and when it was appended."""
 
 
 class Making:
-    """Makes entries of those of a lane."""
+    """Makes the new entries for those of a lane."""
 
     def __init__(self, maker: Maker, queues: Queues, max_deliver: int) -> None:
         retry, dead = queues
@@ -39,7 +39,7 @@ class Making:
         self._redriven_keys: set[bytes] = set()
 
     def made(self, level: int, record: Record) -> NewEntry | None:
-        """What becomes of a record of a queue; None: it is passed over.
+        """The new entry for a record of a queue; None: it is passed over.
 
         Raises:
             FrameCorrupt: it is no entry.
@@ -56,8 +56,8 @@ class Making:
         return MovePiece(*place, RETRY, 0, due_ms, REDRIVEN, operation=operation)
 
     def _comes_back(self, row: Row) -> bool:
-        """Whether a redrive brings it back; one of whole keys also what died behind these since,
-        as `RedrivenKeys` does where the lane is lent."""
+        """Whether a redrive brings it back. A redrive of whole keys also brings followers that died
+        since, as `RedrivenKeys` does when the lane is lent."""
         offset, key, redrive = row[0], row[2], self._redrive
         if covers(redrive.ranges, offset):
             if redrive.whole_keys and key:
@@ -81,7 +81,7 @@ class Making:
             return MovePiece(*place, DEAD, attempt, 0, GIVEN_UP, operation=errand.operation)
         if is_plain:
             return MovePiece(*place, RETRY, 0, 0, "", is_copied=True)
-        # Nothing but its entries goes with a record, so what clients died of says so in its entry.
+        # Counts of the lane do not move with a record, so its deaths must be in its entry.
         if failures and attempt >= self._max_deliver:
             return MovePiece(*place, DEAD, attempt, 0, DIED)
         return MovePiece(*place, RETRY, attempt, before.due_ms, DIED)
@@ -99,7 +99,7 @@ class Offsets:
         self._bits = bytearray((max(end - start, 0) + 7) // 8)
 
     def add(self, offset: int) -> None:
-        """One that is outside is done long since."""
+        """Add an offset; one out of bounds is done already, and ignored."""
         at = offset - self._start
         if 0 <= at < 8 * len(self._bits):
             self._bits[at >> 3] |= 1 << (at & 7)
@@ -111,14 +111,14 @@ class Offsets:
 
 
 def rows(batch: DecodedBatch, _: int) -> Iterator[tuple[int, Record]]:
-    """The records of a batch, as a reading of a queue wants them."""
+    """The records of a batch, for a `QueueReading`."""
     all_rows = chain.from_iterable(batch.rows())
     for row, append_time_us in zip(all_rows, batch.append_times_us, strict=True):
         yield row[0], (row, append_time_us)
 
 
 def headers(batch: DecodedBatch, _: int) -> Iterator[tuple[int, Headers]]:
-    """What tells of its entries where they come from."""
+    """The headers of a batch's entries, which tell where these come from."""
     yield from zip(batch.offsets, batch.headers, strict=True)
 
 

@@ -1,16 +1,16 @@
-"""Re-homing: what waits in the queues of a lane goes to the queues of its children.
+"""Re-homing: the entries in the queues of a lane are moved to the queues of its children.
 
 ::
 
     take over the lane ─► take in what nobody reported ─► look what a crash left in the children
         ─► append the rest to the children, each entry where its key goes ─► all of it is durable
 
-Nobody holds the lane, which is never lent again, and nobody its children, so an entry that is found
-in one of them with its source here stays, and is passed by.
+Nobody holds the lane, which is never lent again, nor any of its children. So an entry in a child
+whose source is in this lane was moved by an earlier attempt, and is not moved again.
 
-Invariants: an entry of the lane that lives has one in a child, or is passed over, before its own
-place counts as done; whatever goes wrong, all begins anew after a rest, and doubles nothing; what
-is gathered is bounded, for all lanes of the daemon together. This module must not know leaders, nor
+Invariants: before the place of a live entry counts as done, there is an entry for it in a child, or
+it is passed over; after any failure all begins anew after a pause, and nothing is doubled; gathered
+entries are bounded, for all lanes of the daemon together. This module must not know leaders, nor
 how keys are routed.
 """
 
@@ -40,14 +40,14 @@ class Child(NamedTuple):
 
     queues: tuple[StreamId, StreamId]
     applied_ends: tuple[int, int]
-    """What was re-homed lies above, as far as it has not been lent since."""
+    """Re-homed entries lie above this, unless the child was lent since."""
     progress: tuple[Progress, Progress] = (Progress(0), Progress(0))
-    """What is done there was left over by a re-homing that began anew."""
+    """Done entries there are leftovers of a re-homing that began anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rehoming:
-    """What is re-homed, and to where."""
+    """A request to re-home a lane."""
 
     lane: Lane
     progress: Progress
@@ -55,12 +55,14 @@ class Rehoming:
     queues: Queues
     children: tuple[Child, ...]
     child_of: Callable[[int], int]
-    """Which of them a key goes to, by its hash."""
+    """The child that a key goes to, by its hash."""
     max_deliver: int
 
 
 async def rehome(asked: Rehoming, parts: Parts, trouble: Trouble) -> Queues | None:
-    """Do it, however long it takes; the queues as they are then, or None: a later one took over.
+    """Re-home the lane, however long it takes; returns its queues after that.
+
+    None: a later leader took over.
 
     Raises:
         StreamNotFound: a queue was removed.
@@ -80,7 +82,7 @@ class _Attempt:
         hurried = asked.queues[RETRY - 1].hurried.ranges
         maker = Maker(lane, parts.clock.wall_ms(), rehomes=True, hurried=hurried)
         self._making = Making(maker, asked.queues, asked.max_deliver)
-        # Under the parent's epoch: whoever re-homes it next waits for these before it looks.
+        # Under the parent's epoch: the next attempt waits for these appends before it looks.
         queues = [child.queues for child in asked.children]
         self._gathering = Gathering(queues, parts, (lane.levels[RETRY], lane.grant_epoch))
         self._skipped = 0
@@ -102,7 +104,7 @@ class _Attempt:
         return self._asked.queues[level - 1].progress.floor
 
     async def _take_in(self, level: int) -> None:
-        """What nobody reported of the lane's own queues."""
+        """Apply the unreported entries of the lane's own queues."""
         at = max(self._asked.queues[level - 1].applied_end, self._floor(level))
         stream = self._asked.lane.levels[level]
         reading = entry_reading(level, stream, self._asked.lane, self._parts, self._trouble)
@@ -116,7 +118,7 @@ class _Attempt:
                 self._unreported.take(level, entry)
 
     async def _found(self) -> dict[int, "Offsets"]:
-        """What is in the children already, by where it was in this lane."""
+        """The entries that are in the children already, by their places in this lane."""
         found = {level: Offsets(self._floor(level), self._ends[level]) for level in (RETRY, DEAD)}
         for child in self._asked.children:
             of_levels = zip(child.queues, child.applied_ends, child.progress, strict=True)
@@ -143,7 +145,7 @@ class _Attempt:
                     found[entry.source_level].add(entry.source_offset)
 
     async def _move(self, level: int, found: "Offsets") -> int:
-        """Append what lives; how many records the group passed over."""
+        """Append live entries; returns how many records the group passed over."""
         stream, at = self._asked.lane.levels[level], self._floor(level)
         making = self._made(level)
         reading = QueueReading(level, stream, self._parts, self._trouble, rows, making)
@@ -162,7 +164,7 @@ class _Attempt:
         return total(tuple(reading.passed))
 
     def _made(self, level: int) -> Callable[[int, Record], tuple[int, NewEntry] | None]:
-        """Which child gets a record of a queue, and as what; None: it is passed over."""
+        """For a record of a queue: the child that gets it, and the entry; None: it is skipped."""
 
         def made(offset: int, record: Record) -> tuple[int, NewEntry] | None:
             entry = self._making.made(level, record)
@@ -190,7 +192,7 @@ class _Attempt:
 
 
 def _emptied(queue: QueueState, end: int, acked: int, passed: int, skipped: int) -> QueueState:
-    """A queue in which nothing is left, and how it came to that."""
+    """A queue in which nothing is left, with the counts of what became of its entries."""
     before = queue.progress.floor + queue.progress.acked_above_floor()
     retried = end - before - acked - passed - skipped
     counts = queue.fate.counts.plus("acked", acked).plus("damaged", passed)

@@ -12,7 +12,7 @@ from dssd.queues.limits import SLICE_BYTES
 
 
 def decoded_slices(frames: bytes, wanted: Ranges) -> Iterator[tuple[DecodedBatch, int]]:
-    """The wanted records, in order, each time with the bytes of the frames that have them.
+    """The wanted records, in order, each batch with the bytes of its frames.
 
     Raises:
         FrameCorrupt: a frame cannot be read.
@@ -21,7 +21,7 @@ def decoded_slices(frames: bytes, wanted: Ranges) -> Iterator[tuple[DecodedBatch
     for first, last in _runs(starts, bases, wanted):
         mask = complement(wanted, bases[first], bases[last])
         piece = frames[starts[first] : starts[last]]
-        # Whoever read them from the log has looked at their checksums.
+        # Their checksums were checked when they were read from the log.
         yield decode(piece, mask, checksums=False), len(piece)
 
 

@@ -1,10 +1,10 @@
 """The one place in the daemon that appends to the queues of groups: decision 53.
 
-A lane is named by its retry queue, for each group that reads a stream has a lane of its own. Its
-epoch is that of the grant whose holder opened it last. Invariant: when `take_over` returns, all
-appends of lower epochs are answered, and none begins any more. So what its caller reads then is all
-that earlier holders ever appended. Epochs of lanes are kept until their queues are removed, or a
-holder of before could append again. This module must not know what an entry is.
+A lane is named by its retry queue, as each group that reads a stream has a lane of its own. The
+epoch of a lane is that of the grant under which it was opened last. Invariant: when `take_over`
+returns, all appends of lower epochs are answered, and no more of them begin. So its caller then
+reads all that earlier holders ever appended. Epochs of lanes are kept until their queues are
+removed: otherwise an earlier holder could append again. This module must not know what an entry is.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ from dssd.queues.failures import FailureCounts
 from dssd.topics.model import Topic
 
 QUEUE_JOBS_MAX = 16
-"""Moves, and reads of queues that are opened, at a time in the whole daemon: each holds a read and
-what it gathered. They wait for one group commit together."""
+"""How many moves and openings of lanes run at a time in the daemon: each holds a read and its
+gathered entries. They wait for one group commit together."""
 
 
 REHOMINGS_MAX = 4
-"""Lanes of the daemon that are re-homed at a time, each with some megabytes gathered: a single one
-keeps the loop busy but for its syncs."""
+"""How many lanes are re-homed at a time, each with some megabytes gathered: even one keeps the loop
+busy, except during its syncs."""
 
 
 Results = list[Appended | BaseException]
@@ -62,14 +62,14 @@ class QueueWriters:
 
     def __init__(self, log: Log) -> None:
         self.room = asyncio.Semaphore(QUEUE_JOBS_MAX)
-        """Whoever reads or gathers for a queue holds a place."""
+        """Each read or gathering for a queue holds a place."""
         self.rehoming = asyncio.Semaphore(REHOMINGS_MAX)
         self.failures = FailureCounts()
         self._log = log
         self._lanes: dict[StreamId, _Writer] = {}
 
     async def take_over(self, retry: StreamId, epoch: int) -> bool:
-        """Keep earlier holders of the lane from its queues; False: there is a later one."""
+        """Fence earlier holders of the lane; False: there is a later one."""
         writer = self._lanes.setdefault(retry, _Writer())
         if epoch < writer.epoch:
             return False
@@ -80,7 +80,7 @@ class QueueWriters:
     async def append(self, retry: StreamId, epoch: int, appends: Sequence[Append]) -> Results:
         """As `Log.append`; GrantNotHeld for all where the lane was taken over.
 
-        An append that was begun goes on to its end where its caller is cancelled.
+        An append that was begun is completed even if its caller is cancelled.
         """
         writer = self._lanes.get(retry)
         if writer is None or writer.epoch != epoch:

@@ -1,7 +1,7 @@
 """The checks of a client's opening, before anything is done for it.
 
-Invariant: nothing here changes any state; an opening that passed is within its bounds, its
-principal owns the session, and the session that it names is there.
+Invariant: the checks change no state. An opening that passed is within its bounds, its principal
+owns the session, and the session that it names exists.
 """
 
 from dss_core.errors import (
@@ -34,8 +34,8 @@ def check_owner(row: SessionRow, opening: Opening) -> None:
 def check_stored(client_id: str, row: SessionRow | None, opening: Opening) -> None:
     """Check that the client may open what is stored under its client id, if anything is.
 
-    A client that names a session comes back to it. Where the session expired, the client may begin
-    anew. Where another client uses the client id since, that one is the newest, and stays.
+    A client that names a session comes back to it. If the session expired, the client may begin
+    anew. If another client uses the client id since, the other client is newer, and stays.
 
     Raises:
         SessionOfAnother: the session belongs to another principal.

@@ -1,7 +1,7 @@
-"""What an adoption does to the sessions that memory and store have.
+"""Gives sessions another owner, in memory and in the store.
 
-Invariant: a session is given only from whom it was planned to be taken, and only while it has no
-connection; the caller holds the locks of all client ids. This module does not know who may ask.
+Invariant: a session changes its owner only if it still has the planned one, and only while it has
+no connection; the caller holds the locks of all client ids. This module does not know who may ask.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class Adoption:
 
 
 def left_out(adoptions: Sequence[Adoption], kept: Sequence[KeptSession | None]) -> list[str]:
-    """The clients whose session is not as it was planned, neither given yet nor to be taken."""
+    """The clients whose session has neither the planned old owner nor the new one."""
     return [
         each.client_id
         for each, known in zip(adoptions, kept, strict=True)
@@ -46,7 +46,7 @@ async def adopt(
     adoptions: Sequence[Adoption],
     kept: Sequence[KeptSession | None],
 ) -> None:
-    """Give them, in one commit.
+    """Change the owners, in one commit.
 
     Raises:
         TooManySessions: the new owner has room for fewer.

@@ -1,6 +1,6 @@
 """The items that pass between a session and its client, as values; the servicer encodes them.
 
-Invariant: of an item from a client (`Up`) only the types are checked: every number in it is
+Invariant: in an item from a client (`Up`) only the types are checked; every number in it is
 untrusted. An item for the client (`Down`) is complete; encoding adds nothing.
 """
 
@@ -33,11 +33,11 @@ class Opening:
     """Deliveries may come several in one item."""
     principal: str = ""
     payer: str = ""
-    """With whose other sessions it shares what lies here for it; empty: with none."""
+    """The owner whose sessions share a budget of bytes; empty: it shares with none."""
     peer: str = ""
     """Where it is connected from."""
     is_local: bool = True
-    """By a unix socket, whose kernel says when the client is gone, and not before."""
+    """It is connected by a unix socket: the kernel ends that exactly when the client ends."""
     features: frozenset[str] = frozenset()
     """What the client knows beyond the first version."""
 
@@ -98,7 +98,7 @@ class Opened:
     credit_records: int
     credit_bytes: int
     features: tuple[str, ...] = ()
-    """Those of the client's that the daemon knows too."""
+    """The features of the client that the daemon knows too."""
     incarnation: bytes = b""
     """Of the daemon's data."""
 
@@ -129,13 +129,13 @@ class Granted:
     grant_epoch: int
     progress: Progress
     storage_topic_id: int
-    """Of the stream; unlike its name it is never given again."""
+    """The id of the stream; unlike its name it is never reused."""
     queues: bool = False
     """Whether it is lent with a retry queue and dead letters."""
     ordered: bool = False
     """Whether records of a key are handed out one at a time, in order."""
     shard: Shard | None = None
-    """Of which it is a part, in a group that is shared out by shards."""
+    """The shard that it is a part of, in a group that is shared out by shards."""
     shard_epoch: int = 0
     """As in `GrantedStream`."""
 
@@ -158,7 +158,7 @@ class Revoked:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Refused records of a grant that do not come again."""
+    """Refused records of a grant that are lost: they are not sent again."""
 
     grant: int
     """With the level."""

@@ -1,7 +1,7 @@
-"""What goes to clients, counted for whoever watches the daemon.
+"""Counts of deliveries to clients, for the metrics.
 
-Invariant: a message is counted once, by the task that writes it, right before it does; what a lost
-connection swallows is counted too.
+Invariant: a message is counted once, by the task that writes it, right before the write; a message
+that is lost with its connection counts too.
 """
 
 from collections.abc import Iterable
@@ -16,8 +16,7 @@ from dssd.queues.failures import FailureCounts
 AGE_BOUNDS_S = (
     0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 300.0, 3_600.0,
 )  # fmt: skip
-"""Into which buckets ages of records are counted: up to that of a group that comes back after a
-break."""
+"""The buckets for ages of records: up to those of a group that comes back after a break."""
 
 
 class Deliveries:
@@ -29,14 +28,14 @@ class Deliveries:
         self.messages = 0
         self.records = 0
         self.redelivered = 0
-        """Of the records, those that came again."""
+        """How many of the records were redelivered."""
         self.bytes = 0
         self.failures = FailureCounts()
         self.ages = Latencies(AGE_BOUNDS_S)
-        """How old the first record of a delivery was that had not come before."""
+        """The age of the first record of each delivery that was not a redelivery."""
 
     def note(self, deliveries: Iterable[Deliver], wall_us: int) -> None:
-        """They go to a client now, in one message."""
+        """These deliveries go to a client now, in one message."""
         self.messages += 1
         for each in deliveries:
             self._note(each, wall_us)

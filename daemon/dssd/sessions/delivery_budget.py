@@ -1,15 +1,15 @@
-"""The bytes that lie in the daemon for all sessions together: read for a client, and not yet sent.
+"""The budget of bytes that all sessions together hold: read for a client, and not yet sent.
 
-A client that takes nothing may have its whole credit lie here, and a few hundred of them what the
-machine has. So all sessions read from one budget, and none holds more than is left free: while few
-wait, each reads as far ahead as its credit lets it; with many, each a little, and who takes what it
-gets goes on. Sessions of one owner, a principal with a token, hold no more together than is left
-free: another one has room, however many sessions the first one opens. A session that holds nothing
-may always read a usual frame.
+A client that reads nothing may let its whole credit wait here; a few hundred such clients could
+take all memory of the machine. So all sessions read from one budget, and none holds more than is
+left free. While few sessions wait, each reads as far ahead as its credit allows. With many, each
+reads a little, and sessions whose clients keep reading go on. Sessions of one owner, a principal
+with a token, together hold no more than is left free: other owners have room, however many sessions
+one opens. A session that holds nothing may always read a usual frame.
 
-Invariant: what is held is within the budget, but for a read of each session that held nothing, and
-for what a frame is larger than was asked for. Whoever waits is asked again soon after another one
-gave back.
+Invariant: the held bytes are within the budget, except for one read of each session that held
+nothing, and for frames that are larger than asked for. A waiting session is tried again soon after
+another one gave bytes back.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from dss_core.limits import FRAME_BYTES_USUAL
 from dssd.sessions.limits import DELIVERY_BYTES_MAX
 
 DELIVERY_ROOM_S = 0.01
-"""How soon those that wait for a part of it are asked, after another session gave back."""
+"""How soon waiting sessions are tried again after another session gave bytes back."""
 
 
 _Waiting = tuple[int, asyncio.Future[int]]
@@ -32,7 +32,7 @@ class DeliveryBudget:
         self.held_bytes = 0
         self._most = most
         self._held: Counter[str] = Counter()
-        """By owner, of those that have a name."""
+        """Held bytes by owner; sessions without an owner are not in it."""
         self._waiting: dict[DeliveryAccount, None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -42,7 +42,7 @@ class DeliveryBudget:
         return self._most - self.held_bytes
 
     def account(self, owner: str = "") -> "DeliveryAccount":
-        """For one more session; without an owner it has nothing in common with others."""
+        """The account of one more session; without an owner it shares a bound with no other."""
         return DeliveryAccount(self, owner)
 
     def held_by(self, owner: str) -> int:
@@ -78,7 +78,7 @@ class DeliveryAccount:
     def __init__(self, budget: DeliveryBudget, owner: str) -> None:
         self._budget = budget
         self.owner = owner
-        """With whose other sessions it shares; empty: with none."""
+        """The owner whose sessions share a bound; empty: none."""
         self._reading = 0
         self._window = 0
         self._queued = 0
@@ -90,7 +90,7 @@ class DeliveryAccount:
         return self._reading + self._window + self._queued
 
     async def take(self, wanted_bytes: int) -> int:
-        """Wait until so much may be read, or less but worth it; returns how much. Then `read`."""
+        """Wait until so much, or enough of it, may be read; returns how much. Then call `read`."""
         size = self.room(wanted_bytes)
         if not size:
             room: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -106,16 +106,16 @@ class DeliveryAccount:
         return size
 
     def room(self, wanted_bytes: int) -> int:
-        """How much may be read now, at once, before `window` is told; 0: wait for it by `take`."""
+        """How much may be read at once, before a call of `window`; 0: wait for it with `take`."""
         return 0 if self._waiting else self._room(wanted_bytes)
 
     def read(self, size: int) -> None:
-        """A read of so much is over; what came of it is told by `window`."""
+        """A read of so much is over; its result is accounted for by `window`."""
         self._reading -= size
         self._moved(-size)
 
     def window(self, held: int) -> None:
-        """So much was read and waits for credit."""
+        """So many bytes were read and wait for credit."""
         if held != self._window:
             by = held - self._window
             self._window = held
@@ -131,7 +131,7 @@ class DeliveryAccount:
         self.window(0)
 
     def admit(self) -> bool:
-        """Let those go on who wait, as far as there is room; returns whether nobody waits."""
+        """Wake waiting sessions, as far as there is room; returns whether none waits any more."""
         while self._waiting:
             wanted_bytes, room = self._waiting[0]
             size = self._room(wanted_bytes)
@@ -144,7 +144,7 @@ class DeliveryAccount:
         return True
 
     def _room(self, wanted_bytes: int) -> int:
-        """What may be read so that no more is held than is left; 0 where it is not worth it."""
+        """How much may be read so that no more is held than is left; 0: not worth a read."""
         held = self.held_bytes
         shared = self._budget.held_by(self.owner) if self.owner else held
         size = min(wanted_bytes, (self._budget.free_bytes - shared) // 2)

@@ -1,4 +1,4 @@
-"""A session that the daemon keeps, as memory has it: its row, and its connection while it has one.
+"""A session in memory: its row, and its connection while it has one.
 
 Invariant: expiry is measured on the monotonic clock, and only while there is no connection.
 """

@@ -1,7 +1,7 @@
 """What a session does with the queues of lanes: opens them, and moves records to them.
 
 Invariant: each job that the delivery window asks for is answered, unless its grant or the session
-ends first; then it ends too. An append that was begun becomes durable all the same, and the next
+ends first, which cancels it. An append that was begun becomes durable nevertheless, and the next
 holder of the lane waits for it. This module must not know what the window makes of an answer.
 """
 
@@ -46,7 +46,7 @@ class LaneJobs:
         """By grant."""
 
     def ask(self, job: OpenLane | Move) -> None:
-        """The window wants this done."""
+        """Take a job of the window."""
         self._asked.put_nowait(job)
 
     def drop(self, grant: int) -> None:
@@ -56,7 +56,7 @@ class LaneJobs:
             job.cancel()
 
     async def serve(self) -> None:
-        """Do what is asked; how much of it at a time, all sessions share."""
+        """Do the jobs; all sessions share a bound on jobs at a time."""
         async with asyncio.TaskGroup() as tasks:
             while True:
                 job = await self._asked.get()
@@ -106,7 +106,7 @@ class LaneTrouble:
         self.trouble.readable(self.held.names[level], self.held.agent.group)
 
     async def damaged(self, level: int, damaged: Ranges) -> bool:
-        """Tell of it; whether the group passes over it, and what says so is durable."""
+        """Tell of damage; returns whether the group passes over it, and the event is durable."""
         group = self.held.agent.group
         told = await self.trouble.damaged(self.held.names[level], group, damaged)
         return told and group.on_damage != STALL

@@ -30,7 +30,7 @@ class SessionView:
     """How long it is kept without a connection."""
     subscriptions: int
     private: int
-    """How many of them nobody shares."""
+    """How many of the subscriptions are private."""
     principal: str
     peer: str
     """Where the client is connected from; empty where it is not."""
@@ -51,7 +51,7 @@ class SessionCounts:
 
     @property
     def kept(self) -> int:
-        """Of all of them the daemon keeps what is needed to resume."""
+        """The number of sessions that can be resumed: all of them."""
         return self.connected + self.detached
 
 
@@ -63,7 +63,7 @@ class HeldRecord:
     credit_records: int
     """How many records may be out with the client."""
     taken: tuple[tuple[str, int], ...]
-    """How many are, by group, the most first."""
+    """How many records are out, by group, the most first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""What a session reads of the log: at once where memory holds it, else by its readers.
+"""The reads of a session: at once from memory, else by reader tasks from the log.
 
-A record that was just stored is in memory, and its consumer waits for it. So whoever takes in that
-streams have grown reads it in the same step of the loop; so much only that the others on the loop
-do not wait for long. All else is for the readers, who may wait for the disk.
+A record that was just stored is in memory, and its consumer waits for it. So the task that takes in
+the growth of streams reads it in the same step of the loop, but only so much that other tasks do
+not wait for long. All other reads are for the readers, which may wait for the disk.
 
 Invariant: each read that the delivery window asks for is answered once, unless the session ends.
 This module does not know what the window makes of an answer.
@@ -28,12 +28,12 @@ from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent
 
 READ_AT_ONCE_BYTES_MAX = 256 << 10
-"""What of grown streams a session reads at once before it leaves the rest to its readers, which
-give way to each other: copying so much takes 0.1 ms."""
+"""How much of grown streams a session reads at once; the rest is for its readers, which give way to
+each other. Copying so much takes 0.1 ms."""
 
 READ_AT_ONCE_COST_BYTES = 16 << 10
-"""What such a read counts for beside its bytes, so that there are sixteen at most: each takes 0.1
-to 0.2 ms with its steps of the delivery window, and a turn on the loop is 2 ms."""
+"""The fixed cost of such a read, in bytes, so that there are at most sixteen: each takes 0.1 to
+0.2 ms with its steps of the delivery window, and a turn on the loop is 2 ms."""
 
 
 Answer = ChunkRead | ReadFailed
@@ -41,12 +41,12 @@ Answer = ChunkRead | ReadFailed
 
 @dataclass(frozen=True, slots=True)
 class SessionGrant:
-    """A grant, beside what the delivery window knows of it."""
+    """What a session knows of a grant, beside the delivery window."""
 
     agent: Agent
     stream: StreamId
     names: tuple[str, ...]
-    """Of the stream; of a lane its queues' too: by level."""
+    """By level: the name of the stream, and in a lane those of its queues."""
     unwatch: Callable[[], None]
     matching: TopicFilter | None
     """None where every record of the topic matches, so that no frame needs a look."""
@@ -55,11 +55,11 @@ class SessionGrant:
 
     @property
     def name(self) -> str:
-        """Of the stream, for people."""
+        """The name of the stream, for people."""
         return self.names[MAIN]
 
     def level_of(self, stream: StreamId) -> int | None:
-        """Which of its levels a stream is; None: it is another one."""
+        """The level of a stream in the lane; None: it is not of this lane."""
         levels = (self.stream,) if self.lane is None else self.lane.levels
         return levels.index(stream) if stream in levels else None
 
@@ -81,7 +81,7 @@ class LogReads:
         self._grants = grants
         self._not_done = not_done
         self._asked: deque[Read] = deque()
-        """Asked in the step under way."""
+        """Reads that were asked for in the step under way."""
         self._queue: asyncio.Queue[Read] = asyncio.Queue()
         """For the readers. Bounded by the window, which asks for a few reads at a time."""
         self._at_once_bytes = 0
@@ -99,7 +99,7 @@ class LogReads:
         self._at_once_bytes = 0
 
     def at_once(self) -> Answer | None:
-        """What memory answers of the reads that were asked; the readers get the others."""
+        """The next answer from memory to the reads asked for; the readers get the others."""
         while self._asked:
             read = self._asked.popleft()
             answer = self._from_memory(read) if self._at_once_bytes > 0 else None
@@ -147,7 +147,7 @@ class LogReads:
         return answer
 
     def _known(self, read: Read) -> tuple[str, GroupRow, TopicFilter | None] | None:
-        """The name of what is read, for whom, and what of it; None: the grant is over."""
+        """The name of the stream that is read, its group, the filter; None: the grant is over."""
         number, level = grant_and_level(read.grant)
         grant = self._grants.get(number)
         if grant is None:

@@ -1,10 +1,10 @@
-"""Clients whose connection is lost and that may live, and hand out what they have.
+"""Clients whose connection is lost, but that may live and hand out the records that they have.
 
-The kernel ends a unix socket with its process, so there a lost connection is a dead client. Any
-other one may be reset by something in between. Then the client goes on until it doubts, which it
-does by its own clock. Invariant: what a lost client holds stays its own until it said nothing for
-longer than it may be sure, or is known to hand out nothing more. This module does not know what
-becomes of the session itself.
+The kernel ends a unix socket with its process, so there a lost connection means a dead client. Any
+other connection may be reset on the way. Then the client goes on handing out until, by its own
+clock, it has heard nothing for too long. Invariant: a lost client keeps its streams until it has
+been silent for longer than that, or is known to hand out nothing more. This module does not know
+what becomes of the session itself.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from dssd.sessions.session import Session
 
 
 class LostClients:
-    """Their connections, by client id: of each the newest."""
+    """The newest lost connection of each client id."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, tuple[Session, asyncio.TimerHandle]] = {}
@@ -33,9 +33,9 @@ class LostClients:
             self._waiting[session.client_id] = session, timer
 
     async def make_way(self, older: Session | None, client_id: str, opening: Opening) -> None:
-        """End the connection of before, once its client hands out no more."""
+        """End the older connection, once its client hands out no more."""
         if opening.session_id:
-            # The same client is back, and has dropped what came on that connection.
+            # The same client is back, and has dropped all records of the older connection.
             self._end(client_id, is_silent=True)
         else:
             if older is not None:

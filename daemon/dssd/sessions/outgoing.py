@@ -4,9 +4,9 @@ The session's credit bounds the records in it. Other items are answers or concer
 that causes them without reading them is disconnected at a named bound.
 
 Consecutive deliveries of a stream that wait here are joined into one message, because a message
-costs the client and the transport as much as a hundred records. For the same reason deliveries that
-wait one behind the other go in one item to who takes that. Invariant: joining moves a delivery
-ahead of deliveries of other grants only, never ahead of another item.
+costs the client and the transport as much as a hundred records. For the same reason consecutive
+deliveries are bundled into one item for clients that understand bundles. Invariant: joining moves a
+delivery ahead of deliveries of other grants only, never ahead of another item.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from dssd.sessions.client_items import Bundle, Down
 from dssd.sessions.delivery_budget import DeliveryAccount
 
 DELIVERY_BYTES_USUAL = 1 << 20
-"""Deliveries of a stream that wait to be written go together up to this."""
+"""The size up to which waiting deliveries of a stream are joined."""
 
 BUNDLE_DELIVERIES_MAX = 64
-"""Deliveries in one item at most: what a client takes in between two looks at its other work."""
+"""The most deliveries in one item: what a client takes in between two looks at its other work."""
 
 DELIVERY_WRITE_COPIES = 3
-"""How often the bytes of a message are there while it is written: in it, as what it becomes, and in
+"""How many copies of a message exist while it is written: the item, its encoding, and the buffer of
 gRPC, until the client's flow control lets them go."""
 
 
@@ -39,7 +39,7 @@ class _Pile:
         self.bytes = len(first.frames)
 
     def add(self, item: Deliver) -> bool:
-        """Put a delivery on top, if it goes on where the last one ends and tells the same."""
+        """Add a delivery, if it continues the last one and has the same marks."""
         last = self.deliveries[-1]
         if item.base != last.end or (item.redelivered, item.attempt) != last[3:5]:
             return False
@@ -67,7 +67,7 @@ class Outgoing:
 
     def __init__(self, account: DeliveryAccount, *, takes_bundles: bool = False) -> None:
         self.closed = False
-        """Once it is empty too, nothing more comes."""
+        """It takes no more items, and ends once it is empty."""
         self._account = account
         self._bundled_max = BUNDLE_DELIVERIES_MAX if takes_bundles else 1
         self._writing = 0
@@ -108,7 +108,7 @@ class Outgoing:
         self._changed.set()
 
     def wake(self) -> None:
-        """End the wait for a change, though nothing was put."""
+        """End the wait for a change without an item."""
         self._changed.set()
 
     async def changed(self) -> None:
@@ -134,7 +134,7 @@ class Outgoing:
         return deliveries[0] if len(deliveries) == 1 else Bundle(tuple(deliveries))
 
     def _next_in_bundle(self, count: int, size: int) -> _Pile | None:
-        """What goes along with so many deliveries of so many bytes; taken off the queue."""
+        """Take the next pile that fits into a bundle of so many deliveries and bytes."""
         if count >= self._bundled_max or not self._items:
             return None
         following = self._items[0]
@@ -151,7 +151,7 @@ class Outgoing:
         return pile.joined()
 
     def written(self) -> None:
-        """What was taken last has left, or never will."""
+        """The item that was taken last is written, or never will be."""
         if self._writing:
             self._account.queued(-self._writing)
             self._writing = 0

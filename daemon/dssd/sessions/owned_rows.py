@@ -1,4 +1,4 @@
-"""The rows that a session owns beside its own: subscriptions, and groups of private ones.
+"""The rows that a session owns beside its own: subscriptions, and private groups.
 
 Invariant: a private group is never kept without the row of its subscription. One commit writes
 both, and one commit removes both when the client leaves. Discarding a session takes several

@@ -1,4 +1,4 @@
-"""What a client was asked last of a subscription: to stop handing out, or to go on."""
+"""The last request to a client about a subscription: to stop handing out, or to go on."""
 
 from dataclasses import dataclass
 

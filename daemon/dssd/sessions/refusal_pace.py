@@ -1,10 +1,10 @@
 """How much of the event loop refusals may take, of all sessions together.
 
-A client that refuses everything without a delay gets it again at once, and refuses it again:
-without a bound that takes all of the loop, for a refusal costs as much as a dozen acks. So a
-session that has taken refusals waits before it reads on, for some times as long as it took them,
-and for more with each session that waits so now. All of them together have a small part of the loop
-then, whoever they are, and who refuses little waits little.
+A client that refuses all records without a delay gets them again at once, and refuses them again.
+Without a bound that would take the whole loop, as a refusal costs as much as a dozen acks. So after
+taking refusals a session waits before it reads on: a multiple of the time that they took, which
+grows with the number of sessions that wait so. Together they get a small part of the loop, and a
+session with few refusals waits little.
 
 Invariant: a session that refuses nothing never waits here.
 """
@@ -12,15 +12,15 @@ Invariant: a session that refuses nothing never waits here.
 import asyncio
 
 REFUSALS_PART_ALONE = 6
-"""A session that refuses without end, alone, has the event loop for one part in so many to take its
+"""A single session that refuses without end gets one part in so many of the event loop for its
 refusals. The reads and deliveries that they cause take up to three times as much again."""
 
 REFUSALS_PART = 10
-"""The same of many such sessions, all together: what each is sent comes in smaller pieces then."""
+"""The same for many such sessions together: each then gets its records in smaller pieces."""
 
 REFUSALS_STEP_S_MAX = 0.01
-"""What a step of refusals counts for at most, five times its usual length: where the process does
-not run for a while in it, others had the processor already."""
+"""The most that a step of refusals counts for, five times its usual length: if the process was
+suspended in between, that time was not the loop's."""
 
 
 class RefusalPace:
@@ -39,6 +39,6 @@ class RefusalPace:
             self.waiting -= 1
 
     def pause_s(self, took_s: float) -> float:
-        """For how long, where so many wait, this one among them."""
+        """How long to wait, by the number of sessions that wait, this one included."""
         step_s = min(max(took_s, 0.0), REFUSALS_STEP_S_MAX)
         return step_s * (REFUSALS_PART_ALONE - 1 + REFUSALS_PART * (self.waiting - 1))

@@ -1,9 +1,9 @@
 """How many sessions there may be, in all and of one principal, and which give way.
 
-Where there is no room for a newcomer, sessions without a connection give way, those first that have
-been without one for longest: of the newcomer's principal where that is at its bound, else of the
-principal that has most. Invariant: every session is counted once, from before its row is written.
-This module keeps numbers and names; what a session owns it is told.
+If there is no room for a newcomer, sessions without a connection give way, the longest disconnected
+first: those of the newcomer's principal if that is at its bound, else those of the principal with
+the most sessions. Invariant: every session is counted once, from before its row is written. This
+module keeps numbers and names; its callers tell it what a session owns.
 """
 
 from collections import Counter, OrderedDict
@@ -13,7 +13,7 @@ from dss_core.errors import TooManySessions
 from dssd.sessions.limits import SESSIONS_MAX
 
 SESSIONS_PRINCIPAL_MAX = 16_384
-"""Those of one principal: whoever leaves sessions behind keeps out nobody but himself."""
+"""How many sessions one principal may have: abandoned ones keep out only their own principal."""
 
 
 class SessionRoom:
@@ -23,7 +23,7 @@ class SessionRoom:
         self._counts: Counter[str] = Counter()
         self._count = 0
         self._left: dict[str, OrderedDict[str, int]] = {}
-        """By principal: client ids that may give way, and when they left, the first ones first."""
+        """By principal: client ids that may give way and when they left, the earliest first."""
 
     def add(self, principal: str) -> None:
         """There is one more session, or will be."""
@@ -39,7 +39,7 @@ class SessionRoom:
             del self._counts[principal]
 
     def may_give_way(self, client_id: str, principal: str, left_ms: int) -> None:
-        """A session is without a connection since then, and what it owns is not lost with it."""
+        """A session is disconnected since then, and has nothing to lose: it may give way."""
         own = self._left.setdefault(principal, OrderedDict())
         own[client_id] = left_ms
         own.move_to_end(client_id)
@@ -62,7 +62,7 @@ class SessionRoom:
             self.may_give_way(client_id, to, left_ms)
 
     def has_room_for(self, principal: str, more: int) -> bool:
-        """Whether a principal may have so many sessions more, of those that there are."""
+        """Whether a principal may take over so many more of the existing sessions."""
         return self._counts[principal] + more <= SESSIONS_PRINCIPAL_MAX
 
     def refusal(self, principal: str) -> TooManySessions | None:
@@ -75,7 +75,7 @@ class SessionRoom:
         return None
 
     def giving_way(self, principal: str, before_ms: int) -> Iterator[str]:
-        """Who makes room for a session of a principal, of those that left before then."""
+        """The clients that make room for a session of a principal: those that left before then."""
         giving = principal
         if not self._is_full_of(principal):
             giving = max(self._left, key=lambda each: self._counts[each], default=principal)

@@ -2,9 +2,9 @@
 
 Everything that happens is an input of the delivery window or of a borrower. The scheduler feeds it
 at once, on the loop, and carries out the effects before the next input. Three kinds of task serve
-it: the *pump* brings time and messages of leaders, *readers* read what of the log is not in memory,
-and one opens lanes and moves records to their queues.
-That streams have grown is taken in by the task that sends to the client, between two items.
+it: the *pump* brings time and messages of leaders, *readers* read the part of the log that is not
+in memory, and one opens lanes and moves records to their queues.
+The task that sends to the client takes in the growth of streams, between two items.
 
 Invariant: after `close`, every borrower has reported the last state of its grants and has ended,
 nothing is read, and nothing more goes to the client. The scheduler knows no client protocol; it
@@ -91,7 +91,7 @@ from dssd.subscriptions.agent import Agent, Subscriber
 from dssd.subscriptions.handler import Handler
 
 SESSION_STEP_INPUTS_MAX = 64
-"""Messages and news of growth that a session takes before other tasks get their turn."""
+"""How many messages and grown streams a session takes before other tasks get their turn."""
 
 
 BORROWER_ID_BYTES = 16
@@ -115,7 +115,7 @@ class Scheduler:
         subscriber = Subscriber(opened.session_id, opened.client_id, LEASE_MS)
         self.handler = Handler(subscriber, services.registry, self)
         self.drained = asyncio.Event()
-        """After `drain`: the client has said how far it handed out, or had its time to."""
+        """After `drain`: the client has said how far it handed out, or its time is over."""
         self._account = account
         self._send = send
         self._over = over
@@ -179,7 +179,7 @@ class Scheduler:
             self._arm(now_ms)
 
     def _step(self, given: DeliveryInput, now_ms: int) -> None:
-        # What an effect feeds is a step within this one; reads wait for the end of both.
+        # An effect may feed an input: a step within this one. Reads wait for the end of both.
         within, self._stepping = self._stepping, True
         for effect in self._window.step(given, now_ms):
             self._carry_out(effect, now_ms)
@@ -210,7 +210,7 @@ class Scheduler:
             self._arm(now_ms)
 
     def held(self, group_id: int, stream: StreamId, offset: int) -> HeldRecord | None:
-        """Where an offset stands that a group of this session delivers; None where none does."""
+        """The state of an offset that a group of this session delivers; None where none does."""
         for number, grant in reversed(self._grants.items()):
             level = grant.level_of(stream)
             if level is not None and grant.agent.group.group_id == group_id:
@@ -220,7 +220,7 @@ class Scheduler:
         return None
 
     def grant_of(self, number: int) -> int:
-        """The grant whose level a client names; one that never was, as the client said it."""
+        """The grant of the level that a client names; an unknown number is returned as it is."""
         grant, _ = grant_and_level(number)
         return grant if self._grants_from < grant <= self._last_grant else number
 
@@ -250,9 +250,9 @@ class Scheduler:
         self.feed(Draining(deadline_ms, charges))
 
     def take_grown(self) -> bool:
-        """Take in that streams have grown; returns whether there are more than are taken at once.
+        """Take in the growth of streams; returns whether there are more than are taken at once.
 
-        What was just stored is read, and on its way to the client, when this returns.
+        On return, records that were just stored are read, and queued for the client.
         """
         if not self._grown:
             return False
@@ -270,7 +270,7 @@ class Scheduler:
     def close(self, silent_ms: int | None) -> None:
         """Report the last state of every grant and end every borrower.
 
-        Where the client may live and hand out what it has, it has been silent for so long.
+        ``silent_ms``: the client may live, and hand out what it has, after a silence of so long.
         """
         if self._closed:
             return
@@ -290,7 +290,7 @@ class Scheduler:
     # Tasks
 
     async def pump(self) -> None:
-        """Take what time and leaders bring."""
+        """Take timers and messages of leaders."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -308,9 +308,9 @@ class Scheduler:
                 await asyncio.sleep(0)
 
     async def serve_reads(self) -> None:
-        """Read what of the log is not in memory, one chunk after the other."""
+        """Read the part of the log that is not in memory, one chunk after the other."""
         while True:
-            # Kept in no variable: it would lie here until the next one has come.
+            # Not in a variable: that would keep the chunk until the next one has come.
             self.feed(await self._reads.next())
 
     async def serve_lanes(self) -> None:
@@ -318,7 +318,7 @@ class Scheduler:
         await self._jobs.serve()
 
     def _arm(self, now_ms: int) -> None:
-        """See to it that the pump wakes when the window or a borrower wants to."""
+        """Arm the timer that wakes the pump for the window or a borrower."""
         if self._closed:
             return
         self._borrowers_heard = False
@@ -477,7 +477,7 @@ class Scheduler:
         self._send(Revoked(grant, reason))
 
     def saved(self, grant: int, progress: Progress) -> None:
-        """What is durable of the grant."""
+        """This progress of the grant is durable."""
         self.feed(Saved(grant, progress))
 
     def suspend(self, subscription: int) -> None:
@@ -497,7 +497,7 @@ class Scheduler:
         self._send(item)
 
     def standing(self, subscription: int, state: str) -> None:
-        """How the subscription stands, for people."""
+        """The state of the subscription, for people."""
         if state != "connecting":
             self._send(Status(subscription, state))
 
@@ -510,8 +510,8 @@ class Scheduler:
             self._over(agent, ended)
 
     def _end_pause(self, subscription: int) -> None:
-        # The client may have subscribed anew under the number before it heard of the pause: what
-        # stopped the subscription that ended does not stop that one.
+        # The client may have subscribed anew under the number before it heard of the pause: the
+        # pause of the ended subscription does not stop the new one.
         asked = self._pauses.pop(subscription, None)
         if asked is not None and asked.item.paused:
             self._send(PauseSet(subscription, False, next(self._pause_turns)))

@@ -1,6 +1,6 @@
 """Tells the delivery window where a stream ends, once its storage topic is sealed.
 
-Invariant: of a grant that is over nothing is told. This module must not know what the end is for.
+Invariant: no end is told for a grant that is over. This module must not know what the end is for.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from dssd.topics.catalogue import Catalogue, Topic
 
 
 class SealedEnds:
-    """Of the grants of one session."""
+    """The sealed ends for the grants of one session."""
 
     def __init__(self, catalogue: Catalogue, feed: Callable[[StreamSealed], None]) -> None:
         self._catalogue = catalogue
@@ -22,7 +22,7 @@ class SealedEnds:
     def watch(
         self, grant: int, stream: StreamId, unwatch: Callable[[], None]
     ) -> Callable[[], None]:
-        """Tell of a stream that is sealed from now on; returns how to end this and that."""
+        """Tell when the stream is sealed; returns a function that ends this and ``unwatch``."""
 
         def changed(topic: Topic, removed: bool) -> None:
             if not removed and stream in topic.streams():

@@ -97,23 +97,22 @@ class Session:
         self.outgoing = Outgoing(self.account, takes_bundles=opening.takes_bundles)
         self.ended = asyncio.Event()
         self.released = asyncio.Event()
-        """What it borrowed is given back."""
+        """It has given back its streams."""
         self.left = False
-        """The client has sent its last item: it goes of its own will."""
+        """The client has sent its last item: it leaves of its own accord."""
         self._is_local = opening.is_local
-        """The kernel ends its connection with the client, and not before."""
+        """The kernel ends its connection exactly when the client ends."""
         self._services = services
         self._said_ms = services.clock.now_ms()
-        """When the client said something last."""
+        """When the client sent its last item."""
         self._fence = fence
-        """The precondition that no later connection of this client id has begun."""
+        """Fences commits: no later connection of this client id has begun."""
         self._rows: dict[int, tuple[SubscriptionRow, GroupRow]] = {}
         """What is stored of each subscription, by number, and its group."""
         self._leaving: set[int] = set()
         """Subscriptions that the client asked to end."""
         self._forgotten: set[int] = set()
-        """Those of them whose rows are gone, durably."""
-        """Numbers that the client left."""
+        """Numbers that the client left, and whose rows are durably gone."""
         self._wanted_again: dict[int, bool] = {}
         """Numbers that it subscribed to again while their borrowers were still ending, and whether
         its program keeps state by shard."""
@@ -141,7 +140,7 @@ class Session:
         return self._scheduler.credit
 
     def note_sent(self, item: Deliver | Bundle) -> None:
-        """It is about to be written to the client."""
+        """An item is about to be written to the client."""
         deliveries = item.deliveries if isinstance(item, Bundle) else (item,)
         self._services.deliveries.note(deliveries, self._services.clock.wall_us())
 
@@ -193,20 +192,20 @@ class Session:
             self._end_those_of(group, unknown)
 
     def _unknown_of(self, group: GroupRow) -> str | None:
-        """What the group takes of which the client knows nothing."""
+        """The feature of the group that the client does not know, if any."""
         wanted = [QUEUES] if group.max_deliver else []
         wanted += [ORDERED] if group.max_deliver and group.ordered else []
         return next((each for each in wanted if each not in self._features), None)
 
     def _end_those_of(self, group: GroupRow, unknown: str) -> None:
-        """The group has got what the client does not know."""
+        """End the subscriptions to a group that got a feature that the client does not know."""
         for number in self._scheduler.handler.edited(group):
             error = ClientTooOld(group=group.name, feature=unknown)
             self.refuse(error, subscription=number, final=True)
             self._scheduler.leave(number)
 
     def held(self, group_id: int, stream: StreamId, offset: int) -> HeldRecord | None:
-        """Where an offset stands that a group of this session delivers; None where none does."""
+        """The state of an offset that a group of this session delivers; None where none does."""
         return self._scheduler.held(group_id, stream, offset)
 
     def refuse(self, error: DssError, *, subscription: int = 0, final: bool = False) -> None:
@@ -241,8 +240,8 @@ class Session:
     async def drain(self, seconds: float, *, charges: bool) -> None:
         """Wait at most so long for the client to report how far it handed out.
 
-        Whether what it does not report is in doubt: not where the daemon stops, or an operator
-        ends the session.
+        ``charges``: whether records that it does not report are in doubt. They are not if the
+        daemon stops, or an operator ends the session.
         """
         self._scheduler.drain(int(seconds * 1_000), charges=charges)
         waits = [self._scheduler.drained.wait(), self.ended.wait()]
@@ -255,7 +254,7 @@ class Session:
 
     @property
     def dies_with_connection(self) -> bool:
-        """Whether a client whose connection is over hands out nothing any more."""
+        """Whether the client hands out nothing more once its connection is over."""
         return self.left or self._is_local
 
     def silent_ms(self) -> int:
@@ -265,15 +264,15 @@ class Session:
     def end(self, error: DssError | None = None, *, is_silent: bool = False) -> None:
         """End the connection; the client is told why.
 
-        Whether the client hands out nothing more, also where it does not hear of this.
+        ``is_silent``: the client hands out nothing more, even if it does not hear of this.
         """
         self.stop(error)
         self.release(is_silent=is_silent)
 
     def stop(self, error: DssError | None = None) -> None:
-        """Nothing goes to the client any more but why, and nothing comes of it.
+        """Send the client nothing more but the reason, and take nothing more from it.
 
-        What it borrowed stays its own until `release`. Does nothing the second time.
+        It keeps its streams until `release`. Does nothing the second time.
         """
         if self.ended.is_set():
             return
@@ -287,7 +286,7 @@ class Session:
         self.outgoing.close()
 
     def release(self, *, is_silent: bool = False) -> None:
-        """Give back what it borrowed, as far as the client said that it came."""
+        """Give back its streams, with the last progress that the client reported."""
         if self.released.is_set():
             return
         self.released.set()
@@ -317,7 +316,7 @@ class Session:
         await self._settled(step)
 
     async def _settled(self, step: list[Settle]) -> bool:
-        """Take a step of settles; whether others had their turn because of its refusals."""
+        """Take a step of settles; returns whether other tasks got turns because of its refusals."""
         naks = sum(len(settle.naks) for settle in step)
         if not naks:
             self._scheduler.feed(Settles(tuple(step)))
@@ -377,7 +376,7 @@ class Session:
         elif agent.leaving:
             self._wanted_again[number] = item.by_shard
         else:
-            # The client may have forgotten the subscription, and what it was told of it.
+            # The client may have forgotten the subscription, and its pause.
             self._scheduler.tell_pause(number)
 
     async def _forget_resting(self, subscription: int) -> None:
@@ -394,7 +393,7 @@ class Session:
         self._leaving.add(subscription)
         self._wanted_again.pop(subscription, None)
         try:
-            # Durable first: if the connection is lost now, a resumed session must not have it.
+            # Durable first: if the connection is lost now, a resumed session must not include it.
             await finished(self._forget(*known), name=f"forget subscription {subscription}")
         except DssError:
             self._leaving.discard(subscription)

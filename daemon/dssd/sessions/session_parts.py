@@ -30,16 +30,16 @@ class Services:
     writers: QueueWriters
     """Append to the queues of groups, for all sessions."""
     random_bytes: Callable[[int], bytes] = token_bytes
-    """So many: what ids are made of."""
+    """Gives so many random bytes, for ids."""
     events: Teller = field(default_factory=Unheard)
-    """Takes what operators are to be told."""
+    """Takes events for operators."""
     budget: DeliveryBudget = field(default_factory=DeliveryBudget)
-    """What may lie in the daemon for clients, of all sessions together."""
+    """The budget of bytes that wait for clients, for all sessions together."""
     refusals: RefusalPace = field(default_factory=RefusalPace)
-    """How much of the loop refusals take, of all sessions together."""
+    """Bounds the time of the loop for refusals, of all sessions together."""
     deliveries: Deliveries = field(default_factory=Deliveries)
     """Counts what goes to clients."""
 
     def __post_init__(self) -> None:
-        """Count what failed beside what went to clients."""
+        """Count failures together with deliveries."""
         self.deliveries.failures = self.writers.failures

@@ -31,8 +31,8 @@ async def put(store: Store, row: SessionRow, known: int | None) -> int:
     try:
         [version] = await store.commit([Put(row)], [_unchanged(row, known)])
     except PreconditionFailed:
-        # Only one object writes these rows, one client id at a time: memory is behind, because a
-        # commit was not answered although it was made.
+        # Only one object writes these rows, one client id at a time. So memory is behind because
+        # a commit was made but its answer was lost.
         stored = await store.read(SessionRow, (row.client_id,))
         unchanged = _unchanged(row, None if stored is None else stored.version)
         [version] = await store.commit([Put(row)], [unchanged])
@@ -40,7 +40,7 @@ async def put(store: Store, row: SessionRow, known: int | None) -> int:
 
 
 async def put_all(store: Store, rows: Sequence[Versioned]) -> list[int]:
-    """Write rows in one commit, or, where memory was behind, one by one; returns the versions."""
+    """Write rows in one commit, or one by one if memory was behind; returns the versions."""
     if not rows:
         return []
     try:
@@ -54,7 +54,7 @@ async def put_all(store: Store, rows: Sequence[Versioned]) -> list[int]:
 async def written_off(
     store: Store, stored: Sequence[tuple[SessionRow, int]], wall_ms: int
 ) -> list[tuple[SessionRow, int]]:
-    """Those that a start found: from now on, the clients of all of them are gone."""
+    """Mark all sessions that a start found as disconnected from now on; returns them."""
     gone = [each for each in stored if each[0].disconnected_at_ms is not None]
     left = [
         (replace(row, disconnected_at_ms=wall_ms), version)

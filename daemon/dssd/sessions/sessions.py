@@ -1,8 +1,8 @@
 """All sessions of the daemon: opened, resumed, taken over, expired.
 
 A session is a row; while its client is connected there is a `Session` beside it. The newest
-connection of a client id wins: it ends the one before, whose epoch is then too low to write. A
-client that comes to a client id which another one uses is let in once that one has said how far it
+connection of a client id wins: it ends the one before, whose epoch is then too low to write. If
+another client uses the client id, the newcomer is let in once the other one has said how far it
 handed out, or cannot hand out any more.
 
 Invariant: at most one connection per client id is served, and operations on one client id run one
@@ -83,7 +83,7 @@ class Sessions:
         self._changed = asyncio.Event()
         """A connection closed: there is a row to write and an expiry to keep."""
         self._closed: dict[str, KeptSession] = {}
-        """Disconnected, and the row does not say so yet."""
+        """Disconnected sessions whose rows do not say so yet."""
         self._room = SessionRoom()
         self._over: dict[bytes, None] = {}
         """Ids of removed sessions that still own rows."""
@@ -154,7 +154,7 @@ class Sessions:
 
     @property
     def held_bytes(self) -> int:
-        """What lies here for the clients of all sessions."""
+        """The bytes that wait for the clients of all sessions."""
         return self._services.budget.held_bytes
 
     @property
@@ -201,7 +201,7 @@ class Sessions:
             try:
                 return await finished(work, name=f"attach {client_id}")
             except asyncio.CancelledError:
-                # The client is gone, and nobody runs the connection that it opened.
+                # The client is gone, so nobody would run the connection that it opened.
                 made = self._known.get(client_id)
                 if made is not None and made.connection not in (None, before):
                     self.detach(made.connection)
@@ -211,7 +211,7 @@ class Sessions:
                     self._room.remove(client_id, opening.principal)
 
     async def listed(self, after: str, most: int) -> list[SessionView]:
-        """The first sessions behind a client id, at most so many, by client id."""
+        """At most so many sessions, by client id, after the given one."""
         wanted = heapq.nsmallest(most, (each for each in self._known if each > after))
         return await self._views([self._known[client_id] for client_id in wanted])
 
@@ -229,7 +229,7 @@ class Sessions:
         return [each.row for each in self._known.values()]
 
     def row(self, client_id: str) -> tuple[SessionRow, bool]:
-        """That of a client's session, and whether it is connected.
+        """The row of a client's session, and whether it is connected.
 
         Raises:
             SessionNotFound: it has none.
@@ -240,7 +240,7 @@ class Sessions:
         return known.row, known.connection is not None
 
     async def adopt(self, adoptions: Sequence[Adoption]) -> list[str]:
-        """Give sessions to others; returns whose were not as planned, and stayed as they were.
+        """Give sessions other owners; returns the clients whose sessions were not as planned.
 
         Raises:
             TooManySessions, DiskFull: nothing was changed.
@@ -254,7 +254,7 @@ class Sessions:
             return left_out(adoptions, kept)
 
     def held(self, client_id: str, group_id: int, of: StreamId, offset: int) -> HeldRecord | None:
-        """Where an offset stands with a client; None where it is not connected, or has it not."""
+        """The state of an offset at a client; None: it is not connected, or does not hold it."""
         connection = self._known[client_id].connection if client_id in self._known else None
         return None if connection is None else connection.held(group_id, of, offset)
 
@@ -263,7 +263,7 @@ class Sessions:
         return await views_of(self._services.store, self._services.groups, sessions)
 
     async def close(self, client_id: str, session_id: bytes) -> None:
-        """End a session for good: its client is told, and what it owns alone goes.
+        """End a session for good: tell its client, and remove all that it alone owns.
 
         Does nothing where the client has another session, or none.
 
@@ -308,7 +308,7 @@ class Sessions:
     # Opening
 
     async def _make_room(self, principal: str) -> None:
-        """Keep room for one more session; where there is none, others give way.
+        """Make sure that there is room for one more session; others give way if need be.
 
         Raises:
             TooManySessions: none of them can.
@@ -319,14 +319,14 @@ class Sessions:
         self._room.add(principal)
 
     async def _give_way(self, principal: str) -> bool:
-        """Discard some sessions that were left behind; whether there were any."""
+        """Discard some abandoned sessions; returns whether there were any."""
         before_ms = self._services.clock.now_ms() - GIVES_WAY_AFTER_MS
         async with AsyncExitStack() as locks:
             going: list[KeptSession] = []
             for client_id in self._room.giving_way(principal, before_ms):
                 known = self._known[client_id]
                 lock = self._locks.setdefault(client_id, asyncio.Lock())
-                # Nobody is waited for: whoever holds a lock may wait for one that is held here.
+                # Do not wait for locks: their holders may wait for a lock that is held here.
                 if lock.locked() or self._services.groups.owned(known.row.session_id):
                     continue
                 await locks.enter_async_context(lock)
@@ -376,7 +376,7 @@ class Sessions:
             self.detach(session)
             raise
         if self._stopping:
-            # It came too late to be ended with all others.
+            # It came too late to be ended together with the others.
             self.detach(session)
             raise Stopping
         return session
@@ -414,7 +414,7 @@ class Sessions:
     async def _keep(self) -> None:
         """Write the rows of disconnected sessions, and discard expired ones.
 
-        In turns, however many come: who never ends to close keeps no expired session here.
+        Both in turns: a flood of disconnections does not hold up the removal of expired sessions.
         """
         while True:
             with suppress(TimeoutError):
@@ -442,7 +442,7 @@ class Sessions:
             self._expiries.set(client_id, known.expires_at_ms)
 
     async def _write_closed(self) -> None:
-        """Some of them; the keeper comes back for the others."""
+        """Write the rows of some closed sessions; the keeper comes back for the others."""
         chosen = list(islice(self._closed, CLOSED_ROWS_MAX))
         async with AsyncExitStack() as locks:
             await self._lock(locks, chosen)
@@ -475,14 +475,14 @@ class Sessions:
                 await self._forget(over)
 
     async def _forget(self, going: Sequence[KeptSession], error: DssError | None = None) -> None:
-        # Their rows go first: without it nobody resumes a session that has lost a part.
+        # Their rows go first: a session without its row cannot be resumed half removed.
         client_ids = [known.row.client_id for known in going]
         await session_rows.delete_all(self._services.store, client_ids)
         for known in going:
             client_id = known.row.client_id
             connection = known.connection
             if connection is not None:
-                # It did not vanish: what it has not handed out is nobody's fault.
+                # The client did not vanish, so its unsettled records are not charged.
                 await connection.drain(CLOSE_DRAIN_S, charges=False)
                 connection.end(error, is_silent=True)
             self._closed.pop(client_id, None)

@@ -62,7 +62,7 @@ class Delivery(Protocol):
         """The grant is over."""
 
     def saved(self, grant: int, progress: Progress) -> None:
-        """What is durable of the grant."""
+        """This progress of the grant is durable."""
 
     def suspend(self, subscription: int) -> None:
         """Deliver nothing until `resume`."""
@@ -74,7 +74,7 @@ class Delivery(Protocol):
         """Have the client hand out nothing new, or go on; `Agent.pause_taken` once it does."""
 
     def standing(self, subscription: int, state: str) -> None:
-        """How the subscription stands, for people."""
+        """The state of the subscription, for people."""
 
     def over(self, agent: "Agent", ended: Ended) -> None:
         """The subscription has ended: as the client asked, or for good by an error."""
@@ -123,7 +123,7 @@ class Agent:
     ) -> None:
         self.subscription = subscription
         self.group = group
-        """As it is now: an operator may edit it."""
+        """The present row: an operator may edit it."""
         self.filter = TopicFilter.parse(group.filter)
         self.leaving = False
         self.by_shard = False
@@ -161,7 +161,7 @@ class Agent:
     def report(
         self, borrower_id: bytes, reports: tuple[StreamReport, ...], now_ms: int, *, final: bool
     ) -> None:
-        """Tell the borrower how its grants stand."""
+        """Give the borrower reports on its grants."""
         self._feed(borrower_id, Reported(reports, now_ms, final=final))
 
     def pause_taken(self, borrower_id: bytes, turn: int, now_ms: int) -> None:
@@ -177,7 +177,7 @@ class Agent:
     def disconnect(self, now_ms: int, silent_ms: int | None) -> None:
         """The client is gone: end every borrower, with what was reported last.
 
-        Where it may live and hand out what it has, it has been silent for so long.
+        ``silent_ms``: it may live, and hand out what it has, after a silence of so long.
         """
         self.leaving = True
         for borrower_id in list(self._incarnations):
@@ -196,7 +196,7 @@ class Agent:
         return min((at_ms for at_ms in times if at_ms is not None), default=None)
 
     def tick(self, now_ms: int) -> None:
-        """Let those borrowers act whose time has come."""
+        """Wake the borrowers whose time has come."""
         for borrower_id, incarnation in list(self._incarnations.items()):
             if incarnation.wake_at_ms is not None and incarnation.wake_at_ms <= now_ms:
                 incarnation.wake_at_ms = None
@@ -247,7 +247,7 @@ class Agent:
                 assert_never(effect)
 
     def _begin_anew(self, borrower_id: bytes, before: _Incarnation, now_ms: int) -> None:
-        """Make the next borrower. Nothing is held, and what stops delivery is told to it anew."""
+        """Make the next borrower. It holds no stream, and its leader tells it anew of a pause."""
         self._delivery.resume(self.subscription)
         if before.machine.pause.paused:
             turn = before.machine.pause.asked

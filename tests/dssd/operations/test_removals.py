@@ -68,7 +68,7 @@ async def test_removals_say_how_many_dead_letters_and_waiting_retries_go(works: 
     queued = "3 records that wait to be tried again, 2 dead letters"
     plan = await works.operations.plan(RemoveGroup("g"))
     assert plan.summary == f"remove g@orders/#: 0 members, a lag of 0 records, {queued}"
-    assert plan.effects[1] == f"What failed goes too, for this group: {queued}."
+    assert plan.effects[1] == f"The records in its queues go too: {queued}."
     plan = await works.operations.plan(RemoveTopic("orders", force=True))
     stays = "it stays, with no stream to read."
     assert plan.effects[1] == f"g@orders/# loses {queued}; {stays}"

@@ -23,7 +23,7 @@ Rules:
    that is given back unused. An `Invalidate` ends it, and no new borrower is made: the session no
    longer has the subscription.
 
-What is the same in a lease group is in `leader_link`, `grants`, `ending` and `state`.
+`leader_link`, `grants`, `ending` and `state` have what both protocols share.
 The machine is total: `TRANSITIONS` has an entry for each state and input. It has no clock; inputs
 carry the time, and `WakeAt` asks for the next `Ticked`.
 """
@@ -136,7 +136,7 @@ def _connect(
     if now_ms - started_ms < state.suspend_after_ms():
         extend_lease(state, started_ms)
     else:
-        # Not known which request this answers: nothing is delivered until a ping is answered.
+        # It may answer any of our requests, so nothing is delivered until a ping is answered.
         extend_lease(state, now_ms)
         suspend(state, effects)
     _ping(state, now_ms, effects)
@@ -162,7 +162,7 @@ def _take_grants(state: Borrower, message: Grant, now_ms: int, effects: Effects)
 
 
 def _decline_grants(state: Borrower, message: Grant, now_ms: int, effects: Effects) -> None:
-    """A grant that is not held is given back unused: nothing of it was sent to the client."""
+    """Give the grants back unused: none of their records was sent to the client."""
     unused = tuple(each for each in message.streams if grants.is_new(state, each))
     if unused:
         _send_reports(state, tuple(map(grants.unused_report, unused)), True, effects)

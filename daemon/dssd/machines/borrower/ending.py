@@ -1,8 +1,8 @@
-"""How a borrower ends: it leaves, it is told to end, or it cannot be trusted any more.
+"""How a borrower ends: it leaves, the leader ends it, or its state cannot be trusted any more.
 
 Both protocols use it; `borrow_machine` and `lease_machine` say when. Invariant: a borrower that is
-gone holds nothing, waits for nothing and never comes back. Where its subscription goes on, it asks
-the agent for a new borrower (`Recreate`). This module does not know how a protocol tells the leader
+gone holds nothing, waits for nothing and never comes back. If its subscription goes on, it asks the
+agent for a new borrower (`Recreate`). This module does not know how a protocol tells the leader
 that a borrower is leaving, nor what becomes of grants that arrive until then.
 """
 
@@ -32,8 +32,8 @@ def end(state: Holder, last: Ended | Recreate, effects: Effects) -> None:
 
 
 def say_goodbye(state: Holder, effects: Effects, silent_ms: int | None = None) -> None:
-    """Tell the leader how everything stands, that this borrower ends, and, where its client may
-    hand out more for a while, how long that one has been silent.
+    """Tell the leader that this borrower ends, with final reports. If its client may still hand
+    out records for a while, say also how long the client has been silent.
     """
     reports = tuple(held.report for held in state.streams.values())
     goodbye = Disconnect(state.borrower_id, state.leader_epoch, reports, silent_ms)
@@ -59,7 +59,7 @@ def begin_leaving(state: Holder, now_ms: int) -> None:
 def leave(
     state: Holder, given: Unsubscribed | Disconnected, effects: Effects, *, reason: str = ""
 ) -> None:
-    """Say how everything stands, and end as the session asked."""
+    """Send final reports, and end as the session asked."""
     say_goodbye(state, effects, given.silent_ms if isinstance(given, Disconnected) else None)
     left = "unsubscribed" if isinstance(given, Unsubscribed) else "disconnected"
     end(state, Ended(reason or left), effects)

@@ -65,8 +65,8 @@ class Disconnected:
 
     now_ms: int
     silent_ms: int | None = None
-    """It was lost and may live: it may hand out what it has for a while, and has said
-    nothing for so long. None: it hands out nothing more."""
+    """For how long the lost client has said nothing. It may live, and hand out for a while what
+    it has. None: it hands out nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class DropStream:
 
 @dataclass(frozen=True, slots=True)
 class ProgressDurable:
-    """Up to here it survives anything: answers a synchronous ack."""
+    """This progress is durable: answers synchronous acks."""
 
     stream: StreamId
     grant_epoch: int
@@ -143,12 +143,12 @@ class ResumeDelivery:
 class SetPaused:
     """The group was paused: the client is to hand out nothing new; or it was resumed.
 
-    Answered by `PauseTaken`. It has nothing to do with `SuspendDelivery`: neither lifts the other.
+    Answered by `PauseTaken`. `SetPaused` and `SuspendDelivery` are independent.
     """
 
     paused: bool
     turn: int
-    """Rises; an answer to an earlier one is late."""
+    """A rising number; an answer to an earlier one is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class Recreate:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """This borrower is gone: as the session asked, or for good, with a stable error code."""
+    """This borrower is gone: the session asked for it, or the leader did, with an error code."""
 
     reason: str
     error_code: str = ""

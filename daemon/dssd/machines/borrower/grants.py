@@ -1,8 +1,8 @@
 """What a borrower does with its grants: it takes them, reports on them and gives them up.
 
 Both protocols use it; `borrow_machine` and `lease_machine` say when. Invariant: under one grant
-epoch a stream is installed at most once, and what was dropped stays dropped. Of the messages this
-module knows only those that both protocols have: `RevokeFinished`, `ProgressSaved` and `Revoked`.
+epoch a stream is installed at most once, and a dropped grant stays dropped. This module knows only
+messages that both protocols have: `RevokeFinished`, `ProgressSaved` and `Revoked`.
 """
 
 from dss_core.ids import StreamId
@@ -129,7 +129,7 @@ def _says_no_more(report: StreamReport, message: ProgressSaved) -> bool:
 
 
 def finish(held: HeldStream, deadline_ms: int, effects: Effects) -> None:
-    """Stop the delivery of a stream; does nothing where that was said before."""
+    """Stop the delivery of a stream, unless it was stopped before."""
     if not held.revoking:
         held.revoking = True
         report = held.report
@@ -137,7 +137,7 @@ def finish(held: HeldStream, deadline_ms: int, effects: Effects) -> None:
 
 
 def revoked(state: Holder, message: Revoked, now_ms: int, effects: Effects) -> None:
-    """The leader took the stream back, and says what is durable. It is always answered."""
+    """The leader took the stream back, and says which progress is durable. Always answer it."""
     if held_under(state, message.stream, message.grant_epoch) is not None:
         effects.append(
             ProgressDurable(message.stream, message.grant_epoch, message.progress, message.queues)

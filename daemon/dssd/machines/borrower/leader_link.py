@@ -1,9 +1,9 @@
 """How a borrower finds its leader, hears from it, and keeps or loses its lease.
 
-Both protocols do this in the same way; a `LeaderLink` has what differs. Rules:
+Both protocols do this in the same way; a `LeaderLink` holds the differences. Rules:
 
 1. A message for another incarnation, or of a lower leader epoch, is ignored. A higher epoch means
-   a new leader: it is obeyed, and what is held is presented to it.
+   a new leader: the borrower obeys it, and presents what it holds.
 2. The lease runs from the *send* time of a message that the leader is known to have heard, and is
    renewed every quarter of it. At 0.6 L delivery is suspended and the leader is looked for, once a
    second; at L everything is dropped.
@@ -47,7 +47,7 @@ FIND_LEADER_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class LeaderLink(Generic[H]):
-    """The link to the leader under one protocol, and what that protocol does in its own way."""
+    """The link to the leader, with the functions that differ between the protocols."""
 
     messages: Messages
     present: Callable[[H, int, Effects], None]
@@ -57,7 +57,7 @@ class LeaderLink(Generic[H]):
     report: Callable[[H, HeldStream, int, Effects], None]
     """Report how a stream stands; called with the time."""
     says_goodbye: bool
-    """Whether one that drops everything tells the leader, which then frees the streams at once."""
+    """Whether a borrower that drops everything tells the leader, which then frees its streams."""
 
     def start_anew(self, state: H, given: Started, effects: Effects) -> None:
         """Started while it runs: impossible, so this incarnation is not to be trusted."""
@@ -111,7 +111,7 @@ class LeaderLink(Generic[H]):
     def _lose_lease(self, state: H, effects: Effects) -> None:
         leaving = state.state is BorrowerState.UNSUBSCRIBING
         if leaving or self.says_goodbye:
-            # The client is told next, behind all that it was sent before.
+            # The client hears of it next, after all that it was sent before.
             ending.say_goodbye(state, effects, None if leaving else 0)
         ending.end(state, Ended("lease ended") if leaving else Recreate("lease ended"), effects)
 
@@ -128,7 +128,7 @@ def renew_later(state: Holder, now_ms: int) -> None:
 
 
 def extend_lease(state: Holder, from_ms: int) -> None:
-    """The lease runs from this time, unless it runs from a later one already."""
+    """Let the lease run from this time, unless it runs from a later one already."""
     known_ms = state.timers.at_ms(Timer.LEASE)
     if known_ms is not None and known_ms >= from_ms + state.lease_ms:
         return

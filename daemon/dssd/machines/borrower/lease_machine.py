@@ -19,14 +19,14 @@ still under way to the old one can reach it. Rules:
 1. A set of a version is taken once. A version below ours came late and is ignored. A version that
    does not follow ours is a mismatch: everything is dropped without a goodbye. The client may still
    hand out what it has, so the leader frees the streams at the end of the lease only.
-2. A stream that an update takes over is delivered no more. What is out is still reported, finally
-   with the fully-acked flag, which is repeated until the leader names the stream as accepted. A
-   stream that is neither in the set nor taken over is dropped.
+2. When an update takes a stream over, its delivery stops. Settles of records that are out are still
+   reported; the last report has the fully-acked flag, and is repeated until the leader names the
+   stream as accepted. A stream that is neither in the set nor taken over is dropped.
 3. While updating, a further update from the present version may come, so that one slow stream does
    not hold up others.
 4. The lease runs from the newest send time of ours that the leader has heard.
 5. A borrower that unsubscribes says so with every message. It takes no set after that, and gives
-   back unused what is new in one.
+   new streams of a set back unused.
 6. The link to the leader, reports, grant epochs, `Revoked` and `Invalidate` are those of the borrow
    protocol (`leader_link`, `grants`, `ending`).
 
@@ -215,7 +215,7 @@ def _take_over(state: LeaseBorrower, streams: Iterable[Taken], effects: Effects)
 def _decline(
     state: LeaseBorrower, message: LeaseStreams | UpdateStreams, now_ms: int, effects: Effects
 ) -> None:
-    """What is not held is given back unused: nothing of it was sent to the client."""
+    """Give streams that are not held back unused: none of their records was sent to the client."""
     note_heard(state, message.heard_ms, now_ms, effects)
     unused: list[HeldStream] = []
     for granted in message.streams:
@@ -290,7 +290,7 @@ def _send_states(
     *,
     asks_renewal: bool = False,
 ) -> None:
-    """Say how these streams stand; where a renewal is asked for, name all that is taken over."""
+    """Report these streams; with a request for renewal, name all streams that are taken over."""
     told = list(streams)
     taken = state.streams.values() if asks_renewal else told
     message = UpdateStreamStates(

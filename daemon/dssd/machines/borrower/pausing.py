@@ -1,9 +1,9 @@
 """How a borrower learns that its group is paused, and confirms that its client obeys.
 
-Both protocols use it. A leader says it in a message of its own and in each grant; what it said last
-counts, and of a new leader anything. Invariant: a change is confirmed only after the client has
-confirmed it, or where it changes nothing for the client. This module does not know how streams are
-granted, nor why a group is paused.
+Both protocols use it. A leader says whether the group is paused in `PauseChanged` and in each
+grant. Its newest word counts; any word of a new leader replaces that of the old one. Invariant: a
+change is confirmed only after the client has confirmed it, or if it changes nothing for the client.
+This module does not know how streams are granted, nor why a group is paused.
 """
 
 from dssd.machines.borrower.events import PauseTaken, SendToLeader, SetPaused
@@ -36,7 +36,7 @@ def note_pause(state: Holder, pause: Pause, effects: Effects) -> None:
 
 
 def take_obeyed(state: Holder, given: PauseTaken, effects: Effects) -> None:
-    """The client has stopped, or goes on; if it was asked something else since, it is late."""
+    """The client has stopped, or goes on; the answer to an earlier request is ignored."""
     known = state.pause
     if given.turn == known.asked and not known.obeyed:
         known.obeyed = True

@@ -23,7 +23,7 @@ Effects = list[BorrowerEffect]
 
 
 class BorrowerState(Enum):
-    """Where a borrower stands. What it is while it is served depends on its group's protocol."""
+    """The state of a borrower. Each protocol has states of its own for a member that is served."""
 
     # Members are single objects; the hash that Enum gives them is computed in Python each time.
     __hash__ = object.__hash__
@@ -74,7 +74,7 @@ class KnownPause:
     def __init__(self) -> None:
         self.leader_epoch = 0
         self.change = 0
-        """The newest that is known, under that leader."""
+        """The newest change that is known, under that leader."""
         self.paused = False
         self.asked = 0
         """How often the client was asked to stop handing out, or to go on."""
@@ -120,11 +120,11 @@ class Holder:
         self.wake_ms: int | None = None
 
     def suspend_after_ms(self) -> int:
-        """How long after the last sign of its leader delivery goes on."""
+        """How long delivery goes on after the last sign of life of the leader."""
         return self.lease_ms * 6 // 10
 
     def leader_wanted(self, now_ms: int) -> LeaderWanted:
-        """How it presents itself, and what it holds, to a leader that it looks for."""
+        """The message by which it looks for a leader, and presents what it holds."""
         held = tuple(held.report for held in self.streams.values())
         return LeaderWanted(
             self.borrower_id,
@@ -174,16 +174,16 @@ class LeaseBorrower(Holder):
     ) -> None:
         super().__init__(borrower_id, session_id, client_id, lease_ms, subscription)
         self.version = 0
-        """Of the stream set; 0 while there is none."""
+        """The version of the stream set; 0 while there is none."""
         self.version_old = 0
-        """While updating: of the set before."""
+        """While updating: the version of the set before."""
 
     def leader_wanted(self, now_ms: int) -> LeaderWanted:
         """The same, with the version of its stream set."""
         return replace(super().leader_wanted(now_ms), version=self.version, sent_ms=now_ms)
 
     def active(self) -> list[HeldStream]:
-        """The streams of the set that nothing took over."""
+        """The streams of the set that are not taken over."""
         return [held for held in self.streams.values() if not held.revoking]
 
     def taken_over(self) -> list[HeldStream]:
@@ -234,7 +234,7 @@ def due(state: Holder, now_ms: int) -> Iterator[Timer | StreamId]:
 
 
 def tell_changes(state: Holder, effects: Effects) -> None:
-    """At the end of a step: its standing, and when to wake it, where they changed."""
+    """At the end of a step, tell the standing and the next wake-up time, if they changed."""
     if state.state is not BorrowerState.GONE:
         standing = "active" if state.streams else "standby"
         if state.state is BorrowerState.CONNECTING:

@@ -1,6 +1,6 @@
 """How a step of a borrower runs, under either protocol: through a table of its states and inputs.
 
-Invariant: what a step changed is told once, at its end. This module knows no entry of a table.
+Invariant: a step tells its changes once, at its end. This module knows no entry of a table.
 """
 
 from collections.abc import Callable, Mapping

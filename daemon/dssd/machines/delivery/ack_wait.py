@@ -1,7 +1,7 @@
-"""When a record that was handed out and not answered comes again: its ack wait.
+"""Ack waits: when a record that was handed out and not settled is sent again.
 
 Invariant: the waits of a stream are disjoint ranges of offsets, in order. This module does not know
-what was acknowledged above the ack floor: what has expired may be settled already.
+what was acknowledged above the ack floor: an expired range may be settled already.
 """
 
 from bisect import bisect_left, bisect_right
@@ -28,7 +28,7 @@ class AckWaits:
         # (start, end, deadline, first handed out at)
         self._waits: list[tuple[int, int, int, int]] = []
         self._next_ms: int | None = None
-        """No deadline is before it, but for those less than a grain after the last look."""
+        """No deadline is earlier, except those within one grain of the last look."""
 
     @property
     def wait_ms(self) -> int:
@@ -76,7 +76,7 @@ class AckWaits:
                 self._next_ms = None
 
     def expired(self, now_ms: int, most: int = OFFSET_MAX) -> list[Range]:
-        """Take ranges whose wait ran out, in order, of so many offsets; others the next time."""
+        """Take the ranges whose wait ran out, in order, at most so many offsets in one call."""
         if self._next_ms is None or now_ms < self._next_ms:
             return []
         over: list[Range] = []
@@ -96,7 +96,7 @@ class AckWaits:
         return over
 
     def last(self, wait_ms: int) -> None:
-        """Let each wait last so long, counted from when it began."""
+        """Change the ack wait; each wait counts from when it began."""
         later_ms = wait_ms - self._wait_ms
         self._wait_ms = wait_ms
         self._grain_ms = max(ACK_WAIT_GRAIN_MS, wait_ms // ACK_WAIT_GRAINS)
@@ -114,7 +114,7 @@ class AckWaits:
     def _around(
         self, start: int, end: int
     ) -> tuple[int, int, list[tuple[int, int, int, int]], list[tuple[int, int, int, int]]]:
-        """Where the waits lie that meet the range, and what of them it leaves on both sides."""
+        """The indices of the waits that overlap the range, and their remainders on both sides."""
         waits = self._waits
         first = bisect_right(waits, start, key=lambda wait: wait[1])
         last = max(first, bisect_left(waits, end, key=lambda wait: wait[0]))

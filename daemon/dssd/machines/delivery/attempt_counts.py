@@ -1,8 +1,8 @@
 """How many attempts each unacked record of a stream has had.
 
 An *attempt* is a hand-out of the record to the user, known or in doubt. Below the hand-out frontier
-of a stream every unacked record has had one: that needs no entry. Only where the count is another
-is there an entry, so a stream whose records come once keeps none. Invariant: entries are sorted and
+of a stream every unacked record has had one attempt, which needs no entry. Only other counts have
+entries, so a stream whose records are sent once keeps none. Invariant: entries are sorted and
 disjoint, and neighbours have different counts.
 """
 

@@ -15,4 +15,4 @@ FOLLOWS = "follows"
 """Nothing is wrong with it: it waits behind an earlier record of its key."""
 
 NO_KEY = "no key"
-"""It has none, in a group that takes no such records."""
+"""It has no key, in a group that makes such records dead letters."""

@@ -1,8 +1,8 @@
-"""How far a grant's stream is consumed, and as what: each offset that is done is counted once.
+"""The progress of a grant's stream, and why each offset is done: it is counted once, by kind.
 
-Invariant: the counts by kind rise by exactly the offsets that progress newly covers, so together
-they are all that the group was ever done with. Progress never falls. This module does not know what
-is out or what rests.
+Invariant: the counts by kind rise by exactly the offsets that progress newly covers, so their sum
+is the number of offsets that progress covers. Progress never falls. This module does not know which
+records are out or resting.
 """
 
 from dss_core.progress import Progress, Ranges, clipped, normalised, without
@@ -41,11 +41,11 @@ class Consumed:
         self._pass(ranges, "filtered")
 
     def close(self, ranges: Ranges, kind: str) -> None:
-        """Disjoint ranges are done with, as what the kind says."""
+        """Disjoint ranges are done; count them under this kind."""
         self._pass(ranges, kind)
 
     def pass_by(self, chunk: ChunkRead, ranges: Ranges, kind: str = "filtered") -> None:
-        """Count disjoint offsets that the chunk leaves out, as what the chunk says, else a kind."""
+        """Count disjoint offsets that the chunk leaves out: by its kinds, else under ``kind``."""
         if chunk.lost or chunk.damaged:
             damaged = without(_met(chunk.damaged, ranges), self.done())
             self._pass(damaged, "damaged")
@@ -67,5 +67,5 @@ class Consumed:
 
 
 def _met(ranges: Ranges, by: Ranges) -> Ranges:
-    """What of the ranges lies in others."""
+    """The intersection of both."""
     return tuple(each for start, end in by for each in clipped(ranges, start, end))

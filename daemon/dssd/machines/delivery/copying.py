@@ -1,10 +1,10 @@
-"""Which entries of a retry queue go to its end, so that its acked ranges and its files stay few.
+"""Which entries of a retry queue are copied to its end, so that it has few acked ranges and files.
 
-What waits for long would keep its place: between acked entries it costs an acked range in each
-commit, and below them it keeps the queue's floor, and so all files from there on, and what is read
-when the lane is lent. Invariants: only what waits for its time is copied, in portions of one move;
-what a sparse queue has copied is at most a part of what it lets go. This module must not know
-moves.
+An entry with a long backoff costs something where it lies. Among acked entries it splits an acked
+range, which is written in each commit. Below them it holds the queue's floor down: all files from
+there on stay, and the next holder reads them all. Invariants: only entries that wait for their time
+are copied, at most as many as one move takes; a sparse queue copies at most a fraction of the
+entries that its floor then passes. This module must not know moves.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,18 +19,19 @@ from dssd.machines.delivery.events import MovePiece
 
 SPARSE_RECORDS_MIN = 65_536
 SPARSE_PART = 4
-"""A retry queue of so many entries from its floor to its end, of which less than this part waits,
-has the oldest copied to its end: one that waits for a day would keep all that failed behind it."""
+"""A retry queue is sparse where it spans at least so many entries from its floor to its end, and
+fewer than one in `SPARSE_PART` of them wait. Its oldest entries are then copied to its end: one
+with a backoff of a day would keep all entries behind it on disk."""
 
 
 QUEUE_RANGES_MAX = 512
 GAP_RECORDS_MAX = 64
-"""The acked ranges of a retry queue, which are in each commit: more, and gaps between them that
-hold so few entries are closed."""
+"""A retry queue has at most so many acked ranges, as each commit writes them all. Beyond that, gaps
+of at most `GAP_RECORDS_MAX` entries between them are closed by copying the entries."""
 
 
 def to_copy(progress: Progress, entries: WaitingEntries, end: int) -> Iterable[Range]:
-    """Entries of a queue of this progress and end that go to its end now, most often none."""
+    """The ranges of entries to copy to the queue's end now; most often none."""
     surplus = len(progress.ranges) - QUEUE_RANGES_MAX
     if surplus > 0:
         return _small_gaps(progress, entries, surplus + QUEUE_RANGES_MAX // 4)
@@ -42,14 +43,14 @@ def to_copy(progress: Progress, entries: WaitingEntries, end: int) -> Iterable[R
 
 
 def _small_gaps(progress: Progress, entries: WaitingEntries, count: int) -> Iterable[Range]:
-    """The smallest gaps between acked ranges, which are closed."""
+    """The smallest gaps between acked ranges."""
     gaps = [(low[1], high[0]) for low, high in pairwise(progress.ranges)]
     small = [gap for gap in gaps if _size(gap) <= GAP_RECORDS_MAX and _is_idle(gap, entries)]
     return nsmallest(count, small, key=_size)
 
 
 def _waiting(progress: Progress, entries: WaitingEntries, end: int) -> Iterator[Range]:
-    """What lies below an offset, in pieces: the floor rises over them."""
+    """The waiting entries below an offset, in pieces: once they are copied, the floor rises."""
     for start, stop in progress.unacked(end):
         for at in range(start, stop, GAP_RECORDS_MAX):
             piece = at, min(at + GAP_RECORDS_MAX, stop)
@@ -58,7 +59,7 @@ def _waiting(progress: Progress, entries: WaitingEntries, end: int) -> Iterator[
 
 
 def _is_idle(gap: Range, entries: WaitingEntries) -> bool:
-    """Whether all of it waits for its time."""
+    """Whether all its entries wait for their time."""
     return not any(at in entries.attempts for at in range(*gap))
 
 
@@ -69,9 +70,9 @@ def _size(gap: Range) -> int:
 def still_to_go(
     piece: MovePiece, entries: WaitingEntries, done: Sequence[Ranges]
 ) -> Iterator[MovePiece]:
-    """What of a piece is not done.
+    """The part of a piece that is not done.
 
-    Of a copy, what waits for its time still: what came meanwhile may have failed anew.
+    Of a copy, only entries that still wait: one that was sent meanwhile may have failed anew.
     """
     if not piece.is_copied:
         return piece.left(done)

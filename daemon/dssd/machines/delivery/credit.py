@@ -2,20 +2,19 @@
 
 It counts what was sent, in records and in bytes, each by the same rule:
 
-- Each subscription that holds a stream has a *reserve*, its part of one half of the credit, which
-  no other one can take: whatever the others hold, it may send until it has so much out. The rest
-  goes to whoever asks first; a subscription without others may take all.
-- While a subscription has refused records, an eighth of the credit, divided likewise, is for those
-  that come again: new ones leave it free, and what comes again may go over everything by so much.
+- Half of the credit is divided among the subscriptions that hold a stream. The part of each is its
+  *reserve*, which no other subscription can take. The other half goes to whoever asks first; a
+  single subscription may take all.
+- While a subscription has refused records, an eighth of the credit, divided likewise, is kept for
+  redeliveries: new records leave it free, and redeliveries may exceed all other limits by so much.
   A client that waits for one record, and holds all others until then, gets it.
 
-Frames go whole, so a reserve does not end exactly: a subscription may go over its own by less than
-one frame, and by less than another with what comes again. A subscription that is new has its
-reserve though all of the credit is out. So what is out may exceed the credit, in records by
-reserves and some frames. In bytes that could cost too much: nothing more goes once `OUT_BYTES_MAX`
-are out.
+Frames are sent whole, so a subscription may exceed its reserve by less than one frame of new
+records and less than one of redeliveries. A new subscription has its reserve even if all of the
+credit is out. So the records out may exceed the credit by some reserves and frames. In bytes that
+could cost too much: nothing more is sent once `OUT_BYTES_MAX` are out.
 
-Invariant: what is claimed is, summed over the subscriptions, what each has out, or its reserve
+Invariant: ``claimed`` is the sum over the subscriptions of what each has out, or of its reserve
 where that is more. This module knows no stream.
 """
 
@@ -26,12 +25,12 @@ from dssd.machines.delivery.frame_plan import CreditLeft
 from dssd.machines.delivery.retry import RestingCount
 
 AGAIN_PART = 8
-"""This part of the credit is left free by new records while refused ones are to come again."""
+"""New records leave this part of the credit free while refused records wait to be sent again."""
 
 
 RESERVED_PART = 2
-"""This part of a session's credit, the half, is divided among its subscriptions so that no other
-one can hold it; the other half goes to whoever has something to send."""
+"""Half of a session's credit is divided into the reserves of its subscriptions; the other half goes
+to whichever has something to send."""
 
 
 class Taken:
@@ -42,7 +41,7 @@ class Taken:
     def __init__(self) -> None:
         self.out = 0
         self.again = 0
-        """Of it, what was sent again."""
+        """The part of ``out`` that was sent again."""
         self.claim = 0
         """What others cannot have."""
 
@@ -69,9 +68,9 @@ class _Unit:
         self.claimed = 0
         self.reserve = 0
         self.again_kept = 0
-        """What new records of a subscription leave free for those that come again."""
+        """How much new records of a subscription leave free for redeliveries."""
         self.again_sure = 0
-        """What may come again whatever else is out."""
+        """How much may be redelivered whatever else is out."""
 
     def divide(self, accounts: list[Taken]) -> None:
         """Give each of these its reserve."""
@@ -85,7 +84,7 @@ class _Unit:
             self.claimed += taken.claim
 
     def room(self, taken: Taken, *, again: bool, kept: bool) -> int:
-        """How much more may go, new or again; kept: some of it comes again later."""
+        """How much more may be sent; ``kept``: room is kept for records that come again later."""
         free = max(self.reserve, self.most - self.claimed + taken.claim) - taken.out
         if again:
             return max(free, self.again_sure - taken.again)
@@ -94,7 +93,7 @@ class _Unit:
         return free
 
     def take(self, taken: Taken, amount: int, again: int) -> None:
-        """So much more is out, of which so much was sent again."""
+        """``amount`` more is out; ``again`` of it was sent again."""
         self.out += amount
         taken.out += amount
         taken.again += again
@@ -164,6 +163,6 @@ class Credit:
         )
 
     def take(self, account: Account, records: int, size: int, *, again: bool) -> None:
-        """A subscription has so much more out; negative: it gives back."""
+        """A subscription has so much more out; negative amounts give credit back."""
         self._records.take(account.records, records, records if again else 0)
         self._bytes.take(account.bytes, size, size if again else 0)

@@ -1,9 +1,9 @@
 """What goes to the client now, and what is read for it: turns of streams within the credit.
 
-As long as any credit is left, the frame whose turn it is goes whole; so a large one waits no longer
-than a small one, and a client that acks only when it has gathered as much as its credit gets it.
-Invariant: what goes is taken from the credit, and what comes back is given back, once. This module
-does not know the frame format: it is given the function that cuts frames.
+While any credit is left, the next frame is sent whole. So a large frame waits no longer than a
+small one, and a client that acks only once it holds its whole credit in records gets that many.
+Invariant: each record sent takes credit once, and gives it back once. This module does not know the
+frame format: it is given the function that cuts frames.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,8 +20,8 @@ from dssd.machines.delivery.stream import DeliveredStream
 class Dispatch:
     """Sends and reads for one window.
 
-    ``went`` is told of a stream and its progress before it had its turn to send; ``offer`` lets a
-    stream take its turn to read.
+    ``went`` is called with a stream that had its turn to send and its progress before that;
+    ``offer`` lets a stream take its turn to read.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Dispatch:
         room = self._credit.left(account, again=again)
         if room.records <= 0 or room.bytes <= 0:
             if not again and stream.records.resting.due_ranges:
-                # What comes again does not wait behind new records that may not go.
+                # Redeliveries do not wait behind new records that have no credit.
                 stream.forget_chunk()
             return None
         out = stream.records.out
@@ -109,7 +109,7 @@ class Dispatch:
                 self._credit.take(account, -records, -size, again=again)
 
     def read(self, effects: list[DeliveryEffect]) -> None:
-        """Ask for what those may send whose turn it is."""
+        """Ask for reads of the streams whose turn it is, as far as they may send."""
         while (turn := self._turns.next_reader(self._may_send)) is not None:
             stream, offset = turn
             size = stream.read_bytes_max()

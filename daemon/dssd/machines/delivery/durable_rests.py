@@ -1,11 +1,11 @@
-"""Rests that outlive the grant: what a user refused with a delay, and what comes alone.
+"""Rests that outlive the grant: records that a user refused with a delay, and suspects.
 
-The daemon's own back-off ends with the grant. A delay that a user chose does not, nor does the rest
-of a record that several clients vanished with: it would begin anew with each of them. Invariants:
-the ranges are disjoint, each is told until its time has come, and none rests for longer than was
-asked for, though the wall clock was set back since. Where it was set forward they come early: by
-the times alone nobody can tell that from a daemon that was down. Times are the machine's; reports
-carry wall-clock times, which are ``wall_ahead_ms`` ahead of them for the life of the grant.
+The daemon's own backoff ends with the grant. A delay that a user chose does not. Nor does the rest
+of a suspect: it would begin anew with each client that vanishes. Invariants: the ranges are
+disjoint, each is in reports until its time has come, and none rests for longer than was asked for,
+even if the wall clock is set back. If it is set forward, records come early: the times alone do not
+tell that from a daemon that was down. Times are the machine's; reports carry wall-clock times,
+which are ``wall_ahead_ms`` ahead of them for the life of the grant.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from dss_core.progress import Progress, Ranges, normalised
 from dssd.machines.attempts import Due, Rests, unacked_attempts
 
 DURABLE_REST_MS_MIN = 1_000
-"""A delay that a user chose is durable from here on; a shorter one is over before a row helps."""
+"""A user's delay is stored from this length on; a shorter one is over before a row helps."""
 
 
 class DurableRests:
@@ -31,7 +31,7 @@ class DurableRests:
         ]
 
     def __iter__(self) -> Iterator[tuple[int, int, int]]:
-        """Each range, and when it is due."""
+        """Each range and its due time."""
         return ((start, end, due.at_ms) for start, end, due in self._resting)
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class DurableRests:
             self._resting = [each for each in self._resting if each[2].at_ms > now_ms]
 
     def told(self, progress: Progress) -> Rests:
-        """As the group protocol carries them, without what was acknowledged meanwhile."""
+        """The rests for a report, without records that were acknowledged meanwhile."""
         if not self._resting:
             return ()
         return unacked_attempts(

@@ -1,11 +1,10 @@
 """The entries of a retry queue that wait for their time, and how often each failed.
 
-Invariants: an entry is asked for once, at its time, in the order of times; `attempts` knows those
-that were, until they are settled. At most `ENTRIES_DUE_MAX` are due at once: the queue may hold a
-million, and what is due is gone through again with each delivery. An entry that was settled before
-its time stays here until then, and is passed by; one of which a copy is on its way does not come
-before that is answered, or it would come from both places. This module does not know what becomes
-of them.
+Invariants: an entry becomes due once, at its time, in the order of times; `attempts` has each entry
+from then until it is settled. At most `ENTRIES_DUE_MAX` are due at once: the queue may hold a
+million, and each delivery goes through all that are due. An entry that was settled before its time
+stays in the heap until then, and is skipped. While an entry is being copied it does not become due,
+or it would be sent from both places. This module does not know what becomes of due entries.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ from dss_core.progress import Progress, Ranges, covers, normalised, total
 from dssd.machines.delivery.events import Entry, MovePiece
 
 ENTRIES_DUE_MAX = 4_096
-"""So many entries of a retry queue are asked for at once; the others wait though it is time."""
+"""How many entries of a retry queue are due at once; others wait though their time has come."""
 
 
 _ATTEMPT_BITS = 12
@@ -35,38 +34,38 @@ class WaitingEntries:
         self._waiting: list[int] = []
         self._copied: Ranges = ()
         self._put_off: list[int] = []
-        """Of these copies are on their way, and their time has come."""
+        """Entries that are being copied, and whose time has come."""
         self.wall_ahead_ms = wall_ahead_ms
         self.attempts: dict[int, int] = {}
-        """By offset: of those that are due, out, or on their way to a queue."""
+        """By offset: failures so far of entries that are due, out, or being moved."""
         self.records = 0
         self.bytes = 0
-        """Of all that are not settled."""
+        """The size of all entries that are not settled."""
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """More, each due at its time."""
+        """Add entries, each due at its time."""
         self.count(entries)
         for each in entries:
             self.wait(each.offset, each.due_ms, each.attempt)
 
     def wait(self, offset: int, due_at_ms: int, attempt: int) -> None:
-        """One that is counted is due at its time, by the wall clock."""
+        """A counted entry becomes due at this time of the wall clock."""
         due_ms = max(due_at_ms - self.wall_ahead_ms, 0)
         packed = (due_ms << _OFFSET_BITS | offset) << _ATTEMPT_BITS | min(attempt, _ATTEMPT_MAX)
         heappush(self._waiting, packed)
 
     def ask(self, entries: Sequence[Entry]) -> None:
-        """More, which others bring at their time."""
+        """Add entries whose time another part watches."""
         self.count(entries)
         self.attempts.update((each.offset, each.attempt) for each in entries)
 
     def count(self, entries: Sequence[Entry]) -> None:
-        """More, of which it is said later when they are due."""
+        """Count entries whose due time `wait` names later."""
         self.records += len(entries)
         self.bytes += sum([each.size for each in entries])
 
     def forget(self, ranges: Ranges) -> None:
-        """They are settled, or lost."""
+        """The entries are settled, or lost."""
         for start, end in ranges:
             for offset in range(start, end):
                 self.attempts.pop(offset, None)
@@ -76,7 +75,7 @@ class WaitingEntries:
         self.records = left
 
     def moving(self, pieces: Sequence[MovePiece]) -> None:
-        """This alone is on its way: what was put off for copies before comes now."""
+        """These pieces are being moved now; entries put off for earlier copies wait again."""
         copied = (piece for piece in pieces if piece.is_copied)
         self._copied = normalised((piece.start, piece.end) for piece in copied)
         for packed in self._put_off:
@@ -84,13 +83,13 @@ class WaitingEntries:
         self._put_off.clear()
 
     def next_ms(self) -> int | None:
-        """When the next one is due; None while enough are."""
+        """When the next entry is due; None while as many are due as may be."""
         if not self._waiting or len(self.attempts) >= ENTRIES_DUE_MAX:
             return None
         return self._waiting[0] >> (_OFFSET_BITS + _ATTEMPT_BITS)
 
     def take_due(self, progress: Progress, now_ms: int) -> Ranges:
-        """Those whose time has come, as far as they are not settled; they wait no longer."""
+        """Take the unsettled entries whose time has come."""
         due: list[tuple[int, int]] = []
         while (at_ms := self.next_ms()) is not None and at_ms <= now_ms:
             packed = heappop(self._waiting)
@@ -105,7 +104,7 @@ class WaitingEntries:
     def failures(
         self, start: int, end: int, counted: Callable[[int, int], list[tuple[int, int, int]]]
     ) -> list[tuple[int, int, int]]:
-        """``[start, end)`` by how often it failed: before, and as ``counted`` here."""
+        """``[start, end)`` by number of failures: those of the entry plus those of ``counted``."""
         found: list[tuple[int, int, int]] = []
         for low, high, count in counted(start, end):
             for offset in range(low, high):

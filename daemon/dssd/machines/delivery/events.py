@@ -1,9 +1,9 @@
 """Inputs and effects of a session's delivery window (`window`).
 
 The session feeds inputs, each with its monotonic clock, and carries out effects in order. A grant
-is named by its number in the session, a multiple of `LEVELS_MAX`. Where records of one level are
-meant (`Read` and its answer, `Deliver`, `Settle`, `TellGone`, `RefuseRange`) the level is added to
-it. Offsets in a `Settle` come from a client and are untrusted.
+is named by its number in the session, a multiple of `LEVELS_MAX`. An input or effect about one
+level (`Read` and its answer, `Deliver`, `Settle`, `TellGone`, `RefuseRange`) adds the level to that
+number. Offsets in a `Settle` come from a client and are untrusted.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,26 +26,26 @@ class Entry(NamedTuple):
     attempt: int
     """How often the record failed so far."""
     source_level: int
-    """The entry acknowledges the record that it was made of: this one."""
+    """With ``source_offset``: the record that the entry was made of, and acknowledges."""
     source_offset: int
     size: int
-    """Of the record, in bytes, roughly."""
+    """The record's size in bytes, roughly."""
     origin: int = 0
-    """Where it was at first, so that records of a key go in this order: its offset in the stream of
-    the lane; of an earlier storage topic it is below 0."""
+    """The record's offset in the stream of the lane; records of a key are sent in this order. It is
+    below 0 where the record was in an earlier storage topic."""
     key: int = 0
     """Of an ordered lane: the hash of its key; 0: it has none."""
     is_suspect: bool = False
-    """Of an ordered lane: so many clients vanished with it that it comes alone."""
+    """Of an ordered lane: the record is a suspect, which is sent alone."""
     is_rehomed: bool = False
-    """It was made of an entry of another lane: it has no source in this one."""
+    """It was made from an entry of another lane, so it has no source in this one."""
     operation: int = 0
-    """That made it what it is; 0: none did."""
+    """The operation that made the entry; 0: none did."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntriesRead:
-    """Of a queue of a lane that is being opened, in order. Answers `OpenLane`, in pieces."""
+    """Entries of a queue of a lane that is being opened, in order. Answers `OpenLane` piecewise."""
 
     grant: int
     level: int
@@ -56,11 +56,11 @@ class EntriesRead:
 
 @dataclass(frozen=True, slots=True)
 class LaneOpened:
-    """All of the queues was read, and nobody else appends to them any more."""
+    """Both queues were read to their ends, and nobody else appends to them any more."""
 
     grant: int
     dead_size: int = 0
-    """Of a dead letter, in bytes, on average."""
+    """The average size of a dead letter, in bytes."""
 
 
 class MovePiece(NamedTuple):
@@ -78,27 +78,27 @@ class MovePiece(NamedTuple):
     error: str = ""
     error_type: str = ""
     operation: int = 0
-    """That asks for it."""
+    """The operation that asks for the move; 0: none does."""
     is_copied: bool = False
-    """As they are: only the place changes."""
+    """The entries are copied unchanged: only their offsets change."""
 
     def left(self, done: Sequence[Ranges]) -> "Iterator[MovePiece]":
-        """What of it is not done; `done` is by level."""
+        """The part of it that is not done; `done` is by level."""
         for start, end in without(((self.start, self.end),), done[self.level]):
             yield self._replace(start=start, end=end)
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Answers a `Move`: what of it is durable in the queues now, what is not, what is no more."""
+    """Answers a `Move`: what is durable in the queues now, what is lost, and what failed."""
 
     grant: int
     entries: tuple[tuple[int, Entry], ...] = ()
-    """By level, in the order of their offsets: every entry that the queues got by this."""
+    """Level and entry, in the order of their offsets: every entry that the move appended."""
     lost: tuple[tuple[int, int, int], ...] = ()
-    """Level, start and end of records that the log has no more."""
+    """Level, start and end of records that the log no longer has."""
     failed: tuple[MovePiece, ...] = ()
-    """They are where they were."""
+    """Pieces that could not be moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +112,9 @@ class Installed:
     wall_ahead_ms: int = 0
     """The wall clock minus the machine's clock, when the stream was lent."""
     stall_at_damage: bool = False
-    """Rather than to pass over records that are confirmed damaged."""
+    """Stop at records that are confirmed damaged, rather than pass over them."""
     policy: RetryPolicy | None = None
-    """Of a lane; None: the group has no queues."""
+    """How the lane treats failures; None: the group has no queues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Grown:
 
 @dataclass(frozen=True, slots=True)
 class StreamSealed:
-    """Of an ordered lane: its stream ends there, and others wait until it is read."""
+    """The stream of an ordered lane ends there; the streams after it wait until it is read."""
 
     grant: int
     end: int
@@ -166,7 +166,7 @@ class Nak(NamedTuple):
     error: str = ""
     error_type: str = ""
     reject: bool = False
-    """They shall not come again."""
+    """Do not send them again."""
 
 
 class Settle(NamedTuple):
@@ -178,12 +178,12 @@ class Settle(NamedTuple):
     frontier: int = 0
     """Every offset below it was handed to the user or is masked."""
     token: int = 0
-    """Not 0: answer when the acks are durable."""
+    """If not 0, answer once the acks are durable."""
     in_progress: Ranges = ()
     """The ack wait of these begins anew."""
     handed_out: Ranges = ()
-    """Handed to the user out of turn: above the frontier, or below it and again. Until it is told,
-    a nak of what came again is about the sending before."""
+    """Handed to the user out of turn: above the frontier, or below it once more. Before the client
+    says so of a record that was sent again, a nak of it is about the earlier sending."""
 
 
 def ranges_in(settle: Settle) -> int:
@@ -192,14 +192,14 @@ def ranges_in(settle: Settle) -> int:
 
 
 def work_of(settle: Settle) -> int:
-    """How long it takes to take the settle, in acked ranges."""
+    """How much work the settle is, in acked ranges."""
     return ranges_in(settle) + (NAK_RANGES - 1) * len(settle.naks)
 
 
 def pieces_of(settle: Settle, ranges_max: int) -> Iterator[Settle]:
-    """The settle, cut into several of at most so much work, in the order in which it is taken.
+    """Cut the settle into several of at most so much work, in the order in which they are applied.
 
-    The last one has the token, which stands for all of them.
+    The last one carries the token, which stands for all of them.
     """
     if work_of(settle) <= ranges_max:
         yield settle
@@ -219,7 +219,7 @@ def pieces_of(settle: Settle, ranges_max: int) -> Iterator[Settle]:
 
 @dataclass(frozen=True, slots=True)
 class Settles:
-    """Settles that came together; the credit that they give back is spent after all of them."""
+    """Settles that came together. The credit that they give back is used after the last one."""
 
     settles: tuple[Settle, ...]
 
@@ -235,7 +235,7 @@ class RevokeBegun:
 
 @dataclass(frozen=True, slots=True)
 class RevokeFinished:
-    """The client has dropped what it had not handed out. Not asked to: it refuses the grant."""
+    """The client has dropped what it had not handed out. Without a revoke, it refuses the grant."""
 
     grant: int
 
@@ -259,10 +259,10 @@ class Draining:
     """The connection is to end: ask the client to drop what it has not handed out."""
 
     deadline_ms: int
-    """A duration: what the client does not answer for by then is reported without it."""
+    """After this duration, records that the client has not settled are reported without it."""
     charges: bool = False
-    """What it does not answer for is in doubt, as where a client vanished; else nobody is charged,
-    because it is the daemon that stops, or an operator who ends the session."""
+    """Records that it does not settle count as in doubt, as if the client had vanished. False where
+    the daemon stops, or an operator ends the session: then no attempt is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +272,7 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What is durable of a grant's progress."""
+    """The durable progress of a grant."""
 
     grant: int
     progress: Progress
@@ -294,7 +294,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The group of the subscription was edited: what follows counts for its held streams too."""
+    """The group of the subscription was edited: these values apply to its held streams too."""
 
     subscription: int
     ack_wait_ms: int
@@ -311,7 +311,7 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Unpaused:
-    """The group was resumed. What is suspended besides stays so."""
+    """The group was resumed. A suspended subscription stays suspended."""
 
     subscription: int
 
@@ -328,9 +328,9 @@ class TakenBack:
     grant: int
     """Of the lane."""
     number: int
-    """Of the question. From a client, so untrusted."""
+    """The number of the `AskBack`. It comes from a client and is untrusted."""
     out: bool
-    """The program has the first record still; what follows it was dropped by the client."""
+    """The program still has the first record; the client dropped the others."""
 
 
 DeliveryInput = (
@@ -362,9 +362,9 @@ DeliveryInput = (
 
 
 class OpenLane(NamedTuple):
-    """Be the only one who appends to the queues, then read them: the retry queue from its floor,
-    the dead letters from where they were applied, or where those hold up their keys, from their
-    floor too. Answer with `EntriesRead`, at last `LaneOpened`.
+    """Fence all other writers of the queues, then read both: the retry queue from its floor, the
+    dead letters from their ``applied_end``. Where dead letters hold up their keys, these too are
+    read from their floor. Answer with `EntriesRead`, and finally `LaneOpened`.
     """
 
     grant: int
@@ -417,9 +417,9 @@ class TellGone:
 
 @dataclass(frozen=True, slots=True)
 class TakeBack:
-    """Tell the client that these are not its any more: they go to the queues of the lane.
+    """Take records back from the client: they go to the queues of the lane.
 
-    They are records that it refused, and those of the same keys that it was sent behind them.
+    These are records that it refused, and later records of their keys that it was sent.
     """
 
     grant: int
@@ -429,12 +429,15 @@ class TakeBack:
 
 @dataclass(frozen=True, slots=True)
 class AskBack:
-    """Ask the client for what follows a record whose ack wait ran out; answer with `TakenBack`."""
+    """Ask the client to drop the later records of a key, as the ack wait of the first ran out.
+
+    Answer with `TakenBack`.
+    """
 
     grant: int
     """With the level."""
     ranges: Ranges
-    """The record, and what it was sent of the same key behind it."""
+    """The record, and later records of its key that the client was sent."""
     number: int
 
 
@@ -469,7 +472,7 @@ class RefuseGrant:
 
     grant: int
     token: int = 0
-    """Not 0: of the settle that was refused as a whole. None of its acks counts."""
+    """If not 0, the token of the settle that was refused as a whole: none of its acks counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,7 +486,7 @@ class RefuseRange:
 
 @dataclass(frozen=True, slots=True)
 class Unwanted:
-    """The client does not know the subscription of a grant: leave it until it is wanted again."""
+    """The client does not know the subscription of a grant: leave it until a client subscribes."""
 
     subscription: int
 

@@ -8,14 +8,14 @@
       │               └────────── its place is wanted ──────────┼─┘
       └────────────── nothing there ─────────────┴──── sent ────┘
 
-Subscriptions take turns to read, so do what comes again and what is new of each, and so do its
-streams. Only who may send reads. Where all places are taken, a chunk that may not be sent now is
-given up, and read again later: a subscription that is consumed slowly or not at all holds no place
-that another one could use.
+Subscriptions take turns to read. Within one, redeliveries and new records take turns, and so do its
+streams. Only a subscription that may send reads. Where all places are taken, a chunk that may not
+be sent now is dropped and read again later. So a slow subscription holds no place that another one
+could use.
 
 Invariants: a stream is in one queue at most. At most `READ_AHEAD_CHUNKS` streams are reading
 or holding, and those of one subscription take at most half of these places while others wait. This
-module knows nothing of records, and of the credit only who may send.
+module knows nothing of records, and of the credit only whether a subscription may send.
 """
 
 from collections import deque
@@ -27,46 +27,46 @@ from dssd.machines.delivery.held_back import SuspectTurn
 from dssd.machines.delivery.stream import DeliveredStream
 
 READ_AHEAD_CHUNKS = 4
-"""Chunks per session that are being read or wait for credit. With frames of the largest size this
-and what is out stay below the 32 MiB that a client which stops reading may cost."""
+"""Chunks per session that are being read or wait for credit. With frames of the largest size, these
+and the bytes out stay below the 32 MiB that a client which stops reading may cost."""
 
 
 MaySend = Callable[[Account, bool], bool]
-"""Whether a subscription may send: new records, or, where it is true, what comes again."""
+"""Whether a subscription may send new records or, given true, redeliveries."""
 
 
 @dataclass(slots=True, eq=False)
 class Share:
-    """What one subscription takes of the session."""
+    """The places, turns and credit of one subscription of the session."""
 
     account: Account = field(default_factory=Account)
     chunks: int = 0
-    """Being read, or read and not sent."""
+    """Chunks that are being read, or were read and not sent."""
     waiting: int = 0
     """Its streams that are in a queue."""
     hungry: deque[DeliveredStream] = field(default_factory=deque)
     """Streams that have new records to read."""
     again: deque[DeliveredStream] = field(default_factory=deque)
-    """Streams that have records to read which come again."""
+    """Streams that have redeliveries to read."""
     new_next: bool = False
     """Whether new records are read next, where both wait."""
     suspended: bool = False
     """Its leader is silent."""
     paused: bool = False
-    """Its group is paused; neither lifts the other."""
+    """Its group is paused. ``suspended`` and this end independently."""
     left: bool = False
     suspects: SuspectTurn = field(default_factory=SuspectTurn)
     """Of its lanes."""
     grants: set[int] = field(default_factory=set)
 
     def suspects_go_on(self) -> Iterable[int]:
-        """The grants whose suspects may come, once one of any of them was settled."""
+        """The grants that may send their next suspect, if one was settled since the last call."""
         freed, self.suspects.freed = self.suspects.freed, False
         return self.grants if freed else ()
 
     @property
     def silent(self) -> bool:
-        """Whether nothing of it may be sent."""
+        """Whether nothing may be sent for it."""
         return self.suspended or self.paused
 
 
@@ -131,9 +131,9 @@ class RoundRobin:
         self._join(wanted, stream)
 
     def next_reader(self, may_send: MaySend) -> tuple[DeliveredStream, int] | None:
-        """The stream that shall read now, and where; it is counted as reading.
+        """The stream that shall read now, and its offset; it counts as reading from here on.
 
-        What is held when this is called may not be sent now.
+        Before the call, all held chunks that may be sent have been sent.
         """
         turns = self._turns
         for _ in range(len(turns)):
@@ -164,7 +164,7 @@ class RoundRobin:
         return None
 
     def _make_room(self, share: Share) -> bool:
-        """Whether there is a place for one more chunk of the share, perhaps that of another."""
+        """Make a place for one more chunk of the share if need be; return whether there is one."""
         crowded = share.chunks >= READ_AHEAD_CHUNKS // 2 and self._waiting_shares > 1
         if not crowded and self._reading + len(self.holding) < READ_AHEAD_CHUNKS:
             return True

@@ -1,10 +1,11 @@
 """Which part of a chunk of frames goes to the client next.
 
-A delivery carries whole frames, one mask, and one pair (redelivered, attempt). So the records that
-may go are cut into stretches of one mark, and the frames to those that hold the stretch; frames
-between them of which nothing goes are left out, and masked like what does not go of the others. The
-rest goes later, perhaps in the same frames under another mask. Credit cuts between frames only:
-a frame sent in two halves would cost its bytes twice.
+A delivery carries whole frames, one mask, and one pair (redelivered, attempt). So the sendable
+records are cut into stretches of one mark, and a delivery has the frames that hold a stretch.
+Frames in between that hold none of its records are left out; their offsets are masked, like all
+other records that are not of the stretch. The rest is sent later, perhaps in the same frames under
+another mask. Credit cuts between frames only: a frame sent in two halves would cost its bytes
+twice.
 """
 
 from bisect import bisect_left, bisect_right
@@ -36,7 +37,7 @@ class Stretch(NamedTuple):
     attempt: int
     records_max: int
     doubts: int = 0
-    """How many of the attempts before it nobody answered for."""
+    """How many clients vanished with the records."""
 
     def has_mark_of(self, other: "Stretch") -> bool:
         """Whether both may go in one delivery."""
@@ -44,7 +45,7 @@ class Stretch(NamedTuple):
         return mine == (other.redelivered, other.attempt, other.doubts)
 
     def joined(self, after: "Stretch") -> "Stretch":
-        """It, with the next one, which has the same mark; suspects count as many in all."""
+        """It and the next one, of the same mark. The bound on records with attempts stays."""
         most = self.records_max
         if self.attempt == 1:
             most += after.records_max
@@ -52,7 +53,7 @@ class Stretch(NamedTuple):
 
 
 class CreditLeft(NamedTuple):
-    """How much credit is left; where there is any, one frame goes even if it needs more."""
+    """How much credit is left. If there is any, one frame is sent even if it needs more."""
 
     records: int
     bytes: int
@@ -81,8 +82,8 @@ class DeliveryPlan(NamedTuple):
 def plan(spans: FrameSpans, wanted: Ranges, stretch: Stretch, room: CreditLeft) -> DeliveryPlan:
     """The next delivery of the wanted offsets: one frame at least.
 
-    There is some credit, the wanted ranges are not empty, they lie in the frames, and those up to
-    the end of the stretch are of it.
+    There must be some credit. The wanted ranges are not empty and lie in the frames; up to its end
+    they belong to the stretch.
     """
     going = _first_records(clipped(wanted, stretch.start, stretch.end), stretch.records_max)
     if len(going) == 1:

@@ -1,14 +1,14 @@
-"""Records that the cursor passes by, because they come in their own time.
+"""Records that the cursor skips, because each has a time of its own to be sent at.
 
-There are two kinds. What a user refused under an older grant rests until the time that was chosen.
-And a record that kills its consumer vanishes with it, together with its neighbours: what several
-clients vanished with, and nobody answered for, is a *suspect*. From the last of them on it rests
-for as long as its doubts say, over all grants, and comes *alone*, with no other suspect; the rest
-of the stream goes on around it.
+There are two kinds. A record that a user refused under an older grant rests until the time that the
+user chose. And a record may kill its consumers: several clients vanished while it was out, with its
+neighbours, and none settled it. Such a record is a *suspect* here. It waits out a backoff that
+grows with the clients that vanished and outlives grants, and is then sent *alone*: with no other
+suspect in flight. The rest of the stream goes on meanwhile.
 
-Invariants: nothing is released before its time, or before the cursor has passed it, so a client's
-frontier stays true. Of the suspects of a grant, and of all that share its turn, one is on its way
-or out at a time. This module does not know what else is out.
+Invariants: no record is released before its time, or before the cursor has passed it, so a client's
+frontier stays true. Of all suspects that share a turn, one is being sent or out at a time. This
+module does not know what else is out.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,16 +35,16 @@ Waiting = tuple[int, int, int]
 class _Line:
     """Ranges of one kind: each waits until the cursor has passed it, and for its time.
 
-    One that the cursor has not passed yet is not in the way of those that it has.
+    A range ahead of the cursor does not hold up the ranges behind it.
     """
 
     __slots__ = ("_ahead", "_passed")
 
     def __init__(self, ranges: Iterable[Waiting]) -> None:
         self._passed: list[Waiting] = []
-        """The one that is due first is first."""
+        """Behind the cursor: a heap by due time."""
         self._ahead = [(start, end, due_ms) for due_ms, start, end in ranges]
-        """The one that the cursor meets first is first."""
+        """Ahead of the cursor: a heap by offset."""
         heapify(self._ahead)
 
     def ranges(self) -> Iterator[Range]:
@@ -70,14 +70,14 @@ class _Line:
         return self._passed[0][0] if self._passed else None
 
     def take_due(self, cursor: int, now_ms: int) -> Waiting | None:
-        """A range that may come now; it waits no longer."""
+        """Take a range that is due and behind the cursor."""
         self._pass(cursor)
         if self._passed and self._passed[0][0] <= now_ms:
             return heappop(self._passed)
         return None
 
     def put_back(self, left: Waiting) -> None:
-        """What is left of a range that was taken waits on, or what the cursor has passed too."""
+        """A range behind the cursor waits: the rest of one that was taken, or a new one."""
         heappush(self._passed, left)
 
     def drop(self, start: int, end: int) -> None:
@@ -106,14 +106,14 @@ class _Line:
 
 
 class SuspectTurn:
-    """Of the suspects that share it, one is on its way or out at a time."""
+    """Lets one of the suspects that share it be sent and out at a time."""
 
     __slots__ = ("freed", "taken")
 
     def __init__(self) -> None:
         self.taken = False
         self.freed = False
-        """Since somebody looked: the next one may come."""
+        """A suspect was settled since the last look: the next one may be sent."""
 
     def free(self) -> None:
         """The suspect is settled, or gone with its grant."""
@@ -134,11 +134,11 @@ class HeldBack:
 
     @classmethod
     def of_grant(cls, rests: DurableRests, doubts: Attempts, now_ms: int) -> Self:
-        """What a grant begins with: what rests, and what so many clients vanished with."""
+        """The records that rest, and the suspects, when the grant begins."""
         suspects = normalised(
             (start, end) for start, end, count in doubts if count >= ISOLATE_AFTER_DOUBTS
         )
-        # Those without a rest have had it, under the grants before: they are next.
+        # Suspects without a rest had it under earlier grants: they are next.
         waiting = [(now_ms, low, high) for low, high in without(suspects, rests.ranges())]
         others: list[Waiting] = []
         for start, end, due_ms in rests:
@@ -151,11 +151,11 @@ class HeldBack:
         return normalised((*self._rests.ranges(), *self._suspects.ranges()))
 
     def take_all(self) -> tuple[list[Waiting], list[Waiting]]:
-        """What rests, and the suspects: others bring them."""
+        """Take all: the records that rest, and the suspects. Another part sends them."""
         return self._rests.take_all(), self._suspects.take_all()
 
     def put(self, waiting: Waiting, *, is_suspect: bool) -> None:
-        """This waits from now on, and the cursor has passed it."""
+        """A range behind the cursor waits from now on."""
         (self._suspects if is_suspect else self._rests).put_back(waiting)
 
     @property
@@ -172,13 +172,13 @@ class HeldBack:
         return None
 
     def next_ms(self, cursor: int) -> int | None:
-        """When something may be released; the cursor must have passed it."""
+        """When the next range behind the cursor may be released."""
         lines = [self._rests] if self.turn.taken else [self._rests, self._suspects]
         times = [line.next_ms(cursor) for line in lines]
         return min((at_ms for at_ms in times if at_ms is not None), default=None)
 
     def release(self, progress: Progress, cursor: int, now_ms: int) -> list[Range]:
-        """What may come now; it waits no longer."""
+        """Take the ranges that may be sent now."""
         released: list[Range] = []
         while (rest := self._rests.take_due(cursor, now_ms)) is not None:
             released.append(rest[1:])
@@ -202,7 +202,7 @@ class HeldBack:
             self.leave()
 
     def leave(self) -> None:
-        """Whatever is on its way or out is not any more."""
+        """The suspect that was being sent or out is no longer."""
         if self._alone is not None:
             self._alone = None
             self.turn.free()

@@ -1,4 +1,4 @@
-"""The order of keys inside a lane of an ordered group: what may not be sent, and what goes instead.
+"""The order of keys inside a lane of an ordered group: which records wait, and which are sent.
 
 ::
 
@@ -8,19 +8,19 @@
     retry queue:   only the head of a key ──► gate ──► its time ──► out
                    the next one, once that is settled
 
-`dssd.machines.lanes` has the theory; here it meets what is read, sent, refused and moved. What the
-client refused is its own business no more: its key is held at once, and what was sent behind it is
-taken back. Whose ack wait ran out is asked for first, for its acknowledgement may be on its way.
-What rests in the stream, or is a suspect, would be passed by later records of its key: it goes to
-the retry queue once the cursor meets it.
+`dssd.machines.lanes` has the rules; this module applies them to reads, sends, naks and moves. When
+the client refuses a record, its key is held at once, and later records of the key are taken back.
+When an ack wait runs out, the client is asked first, as its acknowledgement may be on its way.
+Later records of the same key would overtake a suspect, or a record that rests in the stream; so the
+cursor moves such a record to the retry queue when it meets it.
 
-The *gate*: a head goes out only once the cursor has passed its origin. A record before it that
-nobody acknowledged may come again, and is met there first. Of an earlier storage topic nothing
-comes again here, so its records have passed the gate.
+The *gate*: a head is sent only once the cursor has passed its origin. An unacknowledged record
+before it may be sent again, and the cursor meets that one first. Records of an earlier storage
+topic are not sent again from this stream, so they have passed the gate.
 
-Invariants: what was sent of a held key, and is not taken back, waits in the index as a record of
-main; what the cursor passes by is in `held_back`, until it is moved; a follower is never charged,
-and no acknowledgement settles it. This module does not know credit, turns or the log.
+Invariants: a record of a held key that was sent, and not taken back, waits in the index as a record
+of main; a record that the cursor skips is in `held_back` until it is moved; a follower is charged
+no attempt, and no acknowledgement settles it. This module does not know credit, turns or the log.
 """
 
 from collections import defaultdict, deque
@@ -54,18 +54,18 @@ from dssd.machines.lanes.sent_keys import SentKeys
 from dssd.machines.queues import RetryPolicy
 
 KEYS_LOOKED_AT_MAX = 500
-"""Of so many keys an ordered lane sees at once what may go of them, a microsecond each. Others wait
-for the next step, which comes at once."""
+"""How many keys an ordered lane looks at in one step, a microsecond each. The others wait for the
+next step, which follows at once."""
 
 ASKED_AT_ONCE_MAX = 1_000
-"""Of so many records whose ack wait ran out the client is asked in one step: some milliseconds."""
+"""About how many records with an expired ack wait a client is asked in one step: milliseconds."""
 
 FOLLOWERS_MET_MAX = MOVE_RECORDS_MAX
-"""At so many followers in a chunk, as many as a move takes, the rest is read again later."""
+"""How many followers are taken from a chunk, as many as a move takes; the rest is read again."""
 
 
 class _Asked(NamedTuple):
-    """A record whose ack wait ran out, and what was sent of its key behind it."""
+    """A record whose ack wait ran out, and later records of its key that were sent."""
 
     level: int
     key: int
@@ -76,7 +76,7 @@ class _Asked(NamedTuple):
 class KeyedLane:
     """The ordered part of one lane, which owns it.
 
-    ``add`` lets a piece be moved; ``is_redriving`` tells whether dead letters are to come back.
+    ``add`` queues a piece to be moved; ``is_redriving`` tells whether a redrive is under way.
     """
 
     def __init__(
@@ -101,26 +101,25 @@ class KeyedLane:
         """Records of main that wait to be moved behind their keys."""
         self._met: deque[int] = deque()
         self._met_pieces: list[MovePiece] = []
-        """Followers, and others that are moved, which the cursor has not passed yet. They wait for
-        that: acked ranges above the cursor, and what waits there, would hold it up for ever."""
+        """Records to move that the cursor has not passed yet. They are moved once it has: acked
+        ranges and waiting records above the cursor would hold it up for ever."""
         self._sent = SentKeys(main.records.out.within)
         self._is_open = False
         self._active: set[int] = set()
-        """Entries of the retry queue that are on their way: at the gate, to the client, with it,
-        or to a queue."""
+        """Entries of the retry queue that are at the gate, due, with the client, or being moved."""
         self._at_gate: list[Waiting] = []
         self._unsettled: deque[int] = deque()
-        """Keys at which nobody has looked since something of them changed."""
+        """Keys that changed and are still to be looked at."""
         self._leaving: dict[int, Waiting] = {}
-        """Of keys whose heads are dead: what waits of them in the retry queue, up to this one, is
-        on its way to the dead letters."""
+        """Of a key whose head is dead: its entries in the retry queue, up to this one, are being
+        moved to the dead letters."""
         self._strained: set[int] = set()
-        """Their heads are dead, and a redrive may bring these."""
+        """Keys whose heads are dead, while a redrive may bring the heads back."""
         self._asked: dict[int, _Asked] = {}
         self._asked_keys: set[int] = set()
         self._last_number = 0
         self._seen: tuple[ChunkRead | None, int] = None, 0
-        """The chunk that was looked at, and which keys were held then."""
+        """The chunk that was looked at last, and the index version at that time."""
         self._own_times = own_times_of(main)
         main.records.held_back = ()
         main.keyed = self
@@ -131,13 +130,13 @@ class KeyedLane:
             for due_ms, start, end in line
             for at in range(start, end)
         }
-        """When entries come that rest, or are suspects."""
+        """By offset of an entry that rests or is a suspect: when it is due, and which it is."""
         retry.records.held_back = ()
 
     # What the queues hold
 
     def enter(self, entries: Sequence[Entry], leaving: Ranges) -> list[int]:
-        """They wait in the retry queue, but for those on their way out of it; their keys."""
+        """These entries wait in the retry queue, except those that leave it; returns their keys."""
         self._entries.count(entries)
         if leaving:
             self._active.update(each.offset for each in entries if covers(leaving, each.offset))
@@ -150,7 +149,7 @@ class KeyedLane:
         return self._note(RETRY, entries)
 
     def enter_dead(self, entries: Sequence[Entry]) -> list[int]:
-        """They are dead letters; their keys."""
+        """These entries are dead letters; returns their keys."""
         return self._note(DEAD, entries) if self.blocks else []
 
     def _note(self, level: int, entries: Iterable[Entry]) -> list[int]:
@@ -167,8 +166,8 @@ class KeyedLane:
         return [each.key for each in keyed]
 
     def may_leave(self, start: int, end: int, now_ms: int) -> bool:
-        """Whether entries of the retry queue may be copied: none of them is about to go out. What
-        waits there behind others does not meanwhile."""
+        """Whether entries of the retry queue may be copied: none is about to be sent. If so, none
+        goes to the gate until it is copied."""
         soon_ms = now_ms + self._entries.wall_ahead_ms + LAST_MOVE_MS
         for at in range(start, end):
             waiting = self.index.at(RETRY, at)
@@ -178,14 +177,14 @@ class KeyedLane:
         return True
 
     def arrived(self, level: int, entries: Sequence[Entry], leaving: Ranges) -> None:
-        """They are durable now, and acknowledge what they were made of."""
+        """These entries are durable now, and acknowledge their sources."""
         keys = self.enter(entries, leaving) if level == RETRY else self.enter_dead(entries)
         for each in entries:
             keys += self._left(each.source_level, each.source_offset)
         self._look_at(keys)
 
     def settled(self, level: int, ranges: Ranges) -> Ranges:
-        """They are acknowledged, or lost; what of them had waited."""
+        """These records are acknowledged, or lost; returns those that had waited."""
         known = self.index.in_main
         if level == MAIN and len(known) < total(ranges):
             met = [at for at in known if clipped(ranges, at, at + 1)]
@@ -214,7 +213,7 @@ class KeyedLane:
         self.go_on()
 
     def next_ms(self) -> int | None:
-        """When it has something to do by itself: at once, or nothing."""
+        """When it has something to do without an input: at once (0), or not at all (None)."""
         is_passable = self._at_gate and self._at_gate[0].origin < self._passed()
         return 0 if self._unsettled or is_passable else None
 
@@ -231,7 +230,7 @@ class KeyedLane:
         self._pass_gate()
 
     def _look_at(self, keys: Iterable[int]) -> None:
-        """Something of these keys changed; of one it may be much."""
+        """These keys changed: see what may be sent of them. A key may be named many times."""
         if not self._is_open:
             return
         keys = dict.fromkeys(keys)
@@ -243,7 +242,7 @@ class KeyedLane:
         self._pass_gate()
 
     def _settle(self, key: int) -> None:
-        """Let the head of a key go, if it may."""
+        """Send the head of a key to the gate, if it may be sent."""
         if self.index.is_dead(key):
             self._follow_the_dead(key)
             return
@@ -263,11 +262,11 @@ class KeyedLane:
         for start, end in normalised((at, at + 1) for at in idle):
             self._add(MovePiece(RETRY, start, end, DEAD, 0, 0, FOLLOWS))
         if some:
-            # As they arrive, the key is looked at again.
+            # When they arrive, the key is looked at again.
             self._leaving[key] = some[-1]
 
     def _passed(self) -> int:
-        """All that is not acknowledged in main below it was met by the cursor."""
+        """The cursor has met every unacknowledged record of main below this offset."""
         return self._main.records.progress.first_unacked(self._main.cursor)
 
     def _pass_gate(self) -> None:
@@ -284,7 +283,7 @@ class KeyedLane:
                 self._settle(head.key)
 
     def _go(self, offset: int, due_at_ms: int, attempt: int) -> None:
-        """The entry comes at its time."""
+        """The entry is sent at its time."""
         later = self._later.pop(offset, None)
         if later is None:
             self._entries.wait(offset, due_at_ms, attempt)
@@ -296,7 +295,7 @@ class KeyedLane:
     # What the cursor meets
 
     def meet(self, chunk: ChunkRead) -> None:
-        """What is left of the chunk is about to be sent: see to what may not be."""
+        """The rest of the chunk is about to be sent: hold back the records that may not be."""
         seen, version = self._seen
         if seen is not chunk:
             self._sent.note(chunk.base, chunk.keys)
@@ -312,7 +311,7 @@ class KeyedLane:
         self._seen = main.chunk, self.index.version
 
     def _hold_own_times(self, chunk: ChunkRead, wanted: Ranges) -> None:
-        """What rests here, or is a suspect, would be passed: it is moved, and holds its key."""
+        """Records that rest here, and suspects, hold their keys and are moved to a queue."""
         met: list[Range] = []
         newly: set[int] = set()
         self._own_times = [each for each in self._own_times if each.end > self._main.chunk_at]
@@ -339,7 +338,7 @@ class KeyedLane:
                 self._met_pieces.append(piece)
 
     def _pass_by(self, chunk: ChunkRead, wanted: Ranges) -> None:
-        """What is of a held key waits behind it; what has none may be dead."""
+        """Records of held keys wait as followers; records without a key may become dead letters."""
         base, keys = chunk.base, chunk.keys
         followers: list[int] = []
         keyless: list[int] = []
@@ -367,11 +366,11 @@ class KeyedLane:
         records.held_back = normalised((*records.held_back, *ranges))
 
     def count_moving(self) -> None:
-        """So many records of main wait to be moved, beside those that are pieces."""
+        """Tell the stream how many followers wait to be moved."""
         self._main.records.following = len(self.followers)
 
     def _pass_cursor(self) -> None:
-        """What was met, and the cursor has passed, may be moved."""
+        """Records that were held back may be moved once the cursor has passed them."""
         cursor, met = self._main.cursor, self._met
         while met and met[0] < cursor:
             self.followers.append(met.popleft())
@@ -382,7 +381,7 @@ class KeyedLane:
                 (self._add if piece.start < cursor else self._met_pieces.append)(piece)
 
     def next_followers(self, most: int) -> list[MovePiece]:
-        """Some of what waits behind its key, to be moved now to where that waits."""
+        """Take followers to be moved now, each to the queue where its key waits."""
         pieces: list[MovePiece] = []
         is_redriving = self._is_redriving()
         marking = self._main.records.marking
@@ -403,8 +402,8 @@ class KeyedLane:
         return pieces
 
     def may_go(self, offset: int, room: int) -> int:
-        """How many records from this one of main on, where the queues have that room. If entries
-        wait for it, it goes however full they are."""
+        """How many records of main, from this one on, may be moved with that room in the queues. A
+        head for which entries of the retry queue wait may be moved into full queues too."""
         waiting = None if room > 0 else self.index.at(MAIN, offset)
         if waiting is None or self.index.head(waiting.key) != waiting:
             return max(room, 0)
@@ -414,18 +413,18 @@ class KeyedLane:
     # What the client says
 
     def acked(self, acked: Ranges) -> Ranges:
-        """What of these counts in main: what was taken back comes again, in order."""
+        """The acks that count in main. Records that were taken back are sent again, in order."""
         return without(acked, self._main.records.held_back)
 
     def drop_followers(self) -> None:
-        """Nothing more is moved: they come again."""
+        """Move no more followers: they are sent again under the next grant."""
         self.followers.clear()
         self._met.clear()
         self._met_pieces.clear()
         self.count_moving()
 
     def refused(self, failed: Iterable[Failed]) -> tuple[Ranges, Sequence[GivenBack]]:
-        """Records of main failed: what goes with them, and what comes back of the credit."""
+        """Records of main failed: returns the followers taken back with them, and their credit."""
         firsts: dict[int, int] = {}
         refused: list[tuple[int, int]] = []
         for start, end, *_ in failed:
@@ -441,8 +440,8 @@ class KeyedLane:
         return self._take_back([at for at, key in out if at > firsts[key]])
 
     def _take_back(self, offsets: Sequence[int]) -> tuple[Ranges, Sequence[GivenBack]]:
-        """They follow a record of their key that failed. Of a stream that is given back nothing
-        more is moved: they come again, in order."""
+        """Take back records that follow a failed record of their key. If the stream is being given
+        back, none is taken: they are sent again under the next grant, in order."""
         records = self._main.records
         if records.ending or not offsets:
             return (), []
@@ -454,16 +453,16 @@ class KeyedLane:
         return ranges, freed
 
     def _note_out(self, keys: Collection[int]) -> list[tuple[int, int]]:
-        """These keys are held now: what is out of them waits too, or an entry would pass it. What
-        that is, with its keys."""
+        """These keys are held now: their records that are out wait too, or an entry would overtake
+        them. Returns these records with their keys."""
         records = self._main.records
         out = self._sent.out_of(keys, records.progress.floor, records.sent)
         self._wait_in_main(out)
         return out
 
     def _wait_in_main(self, records: Iterable[tuple[int, int]]) -> set[int]:
-        """These of main, ascending, with their keys, wait from now on if they did not; those
-        without one do not. Which keys are held by that."""
+        """Records of main, ascending, with their keys, wait from now on, except any without a key.
+        Returns the keys that are newly held."""
         known, by_key = self.index.in_main, defaultdict[int, list[int]](list)
         for at, key in records:
             if key and at not in known:
@@ -475,9 +474,9 @@ class KeyedLane:
     def expire(
         self, level: int, now_ms: int, *, blamed: bool
     ) -> tuple[list[SentRange], list[AskBack]]:
-        """Ack waits may have run out: what fails by it at once, and what is asked for first.
+        """Expire ack waits: a record without a key fails at once, for others the client is asked.
 
-        In a pause nobody is to blame, and the program has them: they begin anew.
+        In a pause nobody is blamed, and the program still has the records: the waits begin anew.
         """
         part = self._parts[level]
         records = part.records
@@ -518,8 +517,8 @@ class KeyedLane:
     def taken_back(
         self, answer: TakenBack, now_ms: int
     ) -> tuple[DeliveredStream, Ranges, Sequence[GivenBack]] | None:
-        """The client answered: where, what it is still to be told of, and what of the credit comes
-        back. None: the question was of another grant, or nothing is left of it."""
+        """The client answered: returns the stream, the ranges still to take back, and their credit.
+        None: the question was of another grant, or is settled already."""
         asked = self._asked.pop(answer.number, None)
         if asked is None:
             return None

@@ -9,13 +9,13 @@
       │                    └───────────────── redriven ────────────────┘
       └──────────── rejected, or fails for the last time ──────────────►
 
-What fails is moved: appended to a queue, and once that is durable, acknowledged where it was. An
-entry acknowledges its source, so what a queue holds beyond `applied_end` is taken in when the lane
-is opened, by the same code as the answer to a move (docs/decisions/0053). Invariants: nothing is
-read before the lane is open, also not of the retry queue, for dead letters may say that it is done;
-one move of a lane is under way at a time, and what fails meanwhile goes with the next; a report has
-the queues as they are at the same moment. What cannot be moved stays where it is, and is tried
-again. This module does not know credit, turns or the log.
+A record that fails is moved: appended to a queue and, once that is durable, acknowledged where it
+was. An entry acknowledges its source, so entries beyond `applied_end` are applied when the lane is
+opened, by the same code as the answer to a move (docs/decisions/0053). Invariants: no level is read
+before the lane is open, as dead letters may acknowledge entries of the retry queue; one move of a
+lane is under way at a time, and what fails meanwhile goes with the next; a report has the state of
+the queues at the same moment. What cannot be moved stays where it is, and is tried again. This
+module does not know credit, turns or the log.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ class Lane:
         self.main = main
         self._wall_ahead_ms = installed.wall_ahead_ms
         self._retry, self._dead = retry, dead
-        """As they were lent; the dead letters as they are."""
+        """The retry queue's progress and fate are as lent; the dead letters are current."""
         self.retry = retry_stream(installed, main.credit_records, resting, now_ms)
         self.entries = WaitingEntries(installed.wall_ahead_ms)
         self.retry.entries = self.entries
@@ -72,37 +72,37 @@ class Lane:
         self._killed_before = bool(retry.fate.failures)
         self._moves = PendingMoves(main.records)
         self._failed_size = 1
-        """Of a record of main that failed last, in bytes."""
+        """The size in bytes of the record of main that failed last."""
         self._dead_bytes = 0
-        """Of the entries of the dead letters that are not done."""
+        """The size of the dead letters that are not done."""
         self._late = LateAcks()
         self._pace = RedrivePace(dead.redrive, main.stream, self._wall_ahead_ms)
         self._keys_back = RedrivenKeys(dead)
         self._errands = Errands(retry, self.retry.records, self._moves.add)
         self.ends_once_moved = False
-        """The client gave it back; what it refused is still on its way to the queues."""
+        """The client gave the stream back; records that it refused are still being moved."""
         for part in (main, self.retry):
             part.lane = self
             part.records.failed = []
             part.records.suspects_rest_ms = self._suspects_rest_ms
             part.is_shut = True
         self.keyed: KeyedLane | None = None
-        """Of an ordered group."""
+        """Only in an ordered group."""
         if self.policy.ordered:
             self.keyed = KeyedLane(self.parts, self.policy, self._moves.add, self._is_redriving)
 
     def _suspects_rest_ms(self, doubts: int) -> int:
-        """As for failures, from the first time on that it comes alone."""
+        """The policy's backoff, counted from the first time that a record is sent alone."""
         return self.policy.rest_ms(doubts - ISOLATE_AFTER_DOUBTS + 1)
 
     @property
     def parts(self) -> tuple[DeliveredStream, DeliveredStream]:
-        """What is delivered of it, by level."""
+        """The levels that are delivered: the stream and its retry queue."""
         return self.main, self.retry
 
     @property
     def again_ms(self) -> int | None:
-        """When it is tried again to move what could not be."""
+        """When moves that came to nothing are tried again."""
         return self._moves.again_ms
 
     @property
@@ -112,18 +112,18 @@ class Lane:
 
     @property
     def is_moving(self) -> bool:
-        """Whether something waits to be moved, or is on its way."""
+        """Whether records wait to be moved, or are being moved."""
         return bool(self._moves or self.main.records.following)
 
     def moves(self, level: int, offset: int) -> bool:
-        """Whether a record waits to be moved, or is on its way."""
+        """Whether a record waits to be moved, or is being moved."""
         held_back = () if level or self.keyed is None else self.main.records.held_back
         return covers(held_back, offset) or any(
             piece.start <= offset < piece.end for piece in self._moves.of_level(level)
         )
 
     def queues(self) -> Queues:
-        """As the group protocol carries them."""
+        """The queues for a report of the group protocol."""
         records = self.retry.records
         if self.is_open and self._errands.are_over(self._moves.of_level(RETRY)):
             self._retry = self._retry.end_errand()
@@ -138,8 +138,8 @@ class Lane:
     # Opening
 
     def opening(self) -> OpenLane:
-        """What begins it. Of dead letters that hold up their keys all are read, also what was
-        given up before it was applied."""
+        """The effect that opens the lane. Dead letters that hold up their keys are read from their
+        floor; from `applied_end` where it is lower, as some were discarded unapplied."""
         applied_end, floor = self._dead.applied_end, self._dead.progress.floor
         return OpenLane(
             self.main.grant,
@@ -161,7 +161,7 @@ class Lane:
         known = self._queue(given.level).applied_end
         fresh = [each for each in given.entries if each.offset >= known]
         if rehomed := [each for each in fresh if each.is_rehomed]:
-            # They acknowledge nothing in this lane, and may be what others of these were made of.
+            # They acknowledge nothing in this lane, and may be the sources of others of these.
             fresh = [each for each in fresh if not each.is_rehomed]
             self._enter(rehomed if given.level == RETRY else [])
         self._apply(given.level, fresh)
@@ -178,14 +178,14 @@ class Lane:
         self._note_applied(given.level, given.end)
 
     def _close_origins(self, level: int, entries: Sequence[Entry]) -> None:
-        """What an operator reopened in the stream comes from the queue in which it waits, alone."""
+        """An operator reopened records that wait in a queue: they are sent from there only."""
         main = self.main.records
         queue = self.retry.records.progress if level == RETRY else self._dead.progress
         if reopened := reopened_of(entries, queue, main.progress):
             main.moved(reopened)
 
     def opened(self, now_ms: int, dead_size: int) -> None:
-        """All of them were read: begin. A dead letter has so many bytes, on average."""
+        """All entries were read: begin. ``dead_size`` is the average size of a dead letter."""
         self.is_open = True
         self._retry = self._retry.end()
         if passed_over := self._errands.passed_over():
@@ -203,13 +203,13 @@ class Lane:
             self.keyed.opened()
 
     def close(self) -> None:
-        """It was given back: what it knows of a million entries goes now, not once somebody looks
-        for dead cycles."""
+        """The lane was given back: free up to a million entries now, rather than at the next
+        collection of reference cycles."""
         self.entries = self.retry.entries = WaitingEntries(self._wall_ahead_ms)
 
     def _bury_killers(self) -> None:
-        """What its consumers died of for the last time under older grants. What was refused so
-        often, and could not be moved, comes again: nobody knows its error any more."""
+        """Make dead letters of records that killed their last allowed consumer under older grants.
+        A record that was refused that often, but not moved, is sent again: its error is lost."""
         records, most = self.main.records, self.policy.max_deliver
         for start, end, failures in records.marking.failures():
             for low, high in records.not_done(((start, end),)) if failures >= most else ():
@@ -226,7 +226,7 @@ class Lane:
     # What fails
 
     def take_failed(self, now_ms: int) -> None:
-        """Judge what has failed since this was asked last."""
+        """Queue the records that failed since the last call for their moves."""
         for level, part in enumerate(self.parts):
             failed, part.records.failed = part.records.failed, []
             for start, end, nak, size in failed or ():
@@ -236,7 +236,7 @@ class Lane:
                     self._judge(level, (low, high, failures), nak, now_ms)
 
     def _failures(self, level: int, start: int, end: int) -> list[tuple[int, int, int]]:
-        """By how often it failed, this time too: that is durable with the entry, and its error."""
+        """The range cut by number of failures, this one included; the entry makes it durable."""
         counted = self.parts[level].records.marking.failed
         known = self.entries.failures(start, end, counted) if level else counted(start, end)
         return [(low, high, failures + 1) for low, high, failures in known]
@@ -245,7 +245,7 @@ class Lane:
         start, end, failures = each
         delay_ms = None if nak is None else nak.delay_ms
         rest_ms = self.policy.rest_ms(failures) if delay_ms is None else delay_ms
-        # Of an ordered group it waits for its move, for its key must not go on.
+        # In an ordered group the record waits for its move, as its key must not go on.
         rests = level == MAIN and self.keyed is None
         if rests and end - start > (room := self._room(self._moves.leaving)):
             self.main.records.marking.note_failed(start + room, end)
@@ -262,8 +262,8 @@ class Lane:
         self._moves.add(MovePiece(level, start, end, to, failures, due_ms, cause, error, kind))
 
     def _room(self, leaving: int) -> int:
-        """How many more records may leave main: at 0 the queues, and those that leave, are as much
-        as they may be."""
+        """How many more records may leave main for the queues; 0: the queues are full, counting
+        the records that leave already."""
         records = self.entries.records + self._dead_records() + leaving
         size = self._failed_size
         bytes_ = self.entries.bytes + self._dead_bytes + leaving * size
@@ -278,7 +278,7 @@ class Lane:
     # Moving
 
     def next_move(self, now_ms: int) -> Move | None:
-        """What is moved now, if anything: as much as fits into one move."""
+        """The move to begin now, if any: as much as fits into one."""
         moves = self._moves
         if not (self.is_open and self.is_moving) or moves.under_way or not moves.is_time(now_ms):
             return None
@@ -309,7 +309,7 @@ class Lane:
         return self.parts[level].records.consumed.done()
 
     def take_moved(self, given: Moved, now_ms: int) -> None:
-        """A move was answered: what arrived leaves where it was; what did not stays."""
+        """A move was answered: records that arrived are done where they were; others stay there."""
         expired = [self._expired(level) for level in (MAIN, RETRY)]
         self._moves.answered()
         self.entries.moving(())
@@ -330,7 +330,7 @@ class Lane:
         self.copy_forward(now_ms)
 
     def _apply(self, level: int, entries: list[Entry]) -> None:
-        """The entries acknowledge their sources. Where the user did meanwhile, they are done."""
+        """The entries acknowledge their sources. An entry whose source was acked before is done."""
         live = self._live(level, entries)
         if len(live) < len(entries):
             gone = {each.offset for each in entries} - {each.offset for each in live}
@@ -347,7 +347,7 @@ class Lane:
             self._settle(source, normalised((at, at + 1) for at in offsets))
 
     def _live(self, level: int, entries: list[Entry]) -> list[Entry]:
-        """Those whose source was not done before they came."""
+        """The entries whose source was not done before they came."""
         progress = [*(part.records.progress for part in self.parts), self._dead.progress]
         for source in {each.source_level for each in entries}:
             offsets = [each.source_offset for each in entries if each.source_level == source]
@@ -356,7 +356,7 @@ class Lane:
         return entries
 
     def _settle(self, level: int, ranges: Ranges) -> None:
-        """What was moved is done where it was."""
+        """Records that were moved are done where they were."""
         if level == DEAD:
             self._close_dead(ranges, "retried")
             return
@@ -365,14 +365,14 @@ class Lane:
             self.entries.forget(ranges)
 
     def _finish(self, level: int, ranges: Ranges) -> None:
-        """Entries whose record was acknowledged while they were on their way."""
+        """These entries are done: their records were acknowledged while they were moved."""
         if level == DEAD:
             self._close_dead(ranges, "acked")
         else:
             self.retry.records.consumed.ack(ranges)
 
     def _close_dead(self, ranges: Ranges, kind: str) -> None:
-        """They are done. One that was brought back before anybody told of it is already."""
+        """Dead letters are done; one may be already, if its redrive was not reported before."""
         before = self._dead_records()
         counts = self._dead.fate.counts.plus(kind, total(without(ranges, self._done(DEAD))))
         progress = self._dead.progress.with_acked(ranges)
@@ -381,7 +381,7 @@ class Lane:
         self._dead_bytes = self._dead_bytes * self._dead_records() // max(before, 1)
 
     def _enter(self, entries: list[Entry]) -> None:
-        """They wait in the retry queue, as far as they are not done there; in order."""
+        """Entries, in order, wait in the retry queue, except those that are done."""
         records = self.retry.records
         if entries and records.progress.acked_in(entries[0].offset, entries[-1].offset + 1):
             entries = [each for each in entries if not records.progress.is_acked(each.offset)]
@@ -400,9 +400,9 @@ class Lane:
         self.entries.add(entries)
 
     def _bury_killers_of(self, entries: list[Entry]) -> None:
-        """Those of which consumers died for the last time under older grants are dead.
+        """Make dead letters of entries that killed their last allowed consumer under older grants.
 
-        Other failures are counted by entries alone.
+        All other failures are counted in the entries.
         """
         marking = self.retry.records.marking
         for offset, attempt in [each[0:3:2] for each in entries] if self._killed_before else ():
@@ -438,8 +438,8 @@ class Lane:
     # Acks
 
     def acks_of(self, level: int, acked: Ranges) -> Ranges:
-        """What of these counts: of a queue only what is out, was until its ack wait ran out in a
-        pause, or is on its way to a queue."""
+        """The acks that count. In the retry queue these are acks of entries that are out, were out
+        until their ack wait ran out in a pause, or are being moved."""
         self._settle_late(self._late.take(level, acked))
         if level == MAIN:
             return self._acks_of_main(acked)
@@ -464,12 +464,12 @@ class Lane:
         return acked
 
     def _expired(self, level: int) -> Ranges:
-        """What is moved from the level because its ack wait ran out."""
+        """Records of the level that are being moved because their ack wait ran out."""
         pieces = (each for each in self._moves.of_level(level) if each.cause == ACK_WAIT)
         return normalised((piece.start, piece.end) for piece in pieces)
 
     def _settle_late(self, entries: Sequence[int]) -> None:
-        """Acknowledged after the ack wait: the entry is done, unless it is with a client."""
+        """Records were acked after their ack wait: their entries are done, unless they are out."""
         for offset in entries:
             records, span = self.retry.records, ((offset, offset + 1),)
             if records.progress.is_acked(offset) or records.out.within(offset, offset + 1):
@@ -482,8 +482,8 @@ class Lane:
     # Upkeep
 
     def copy_forward(self, now_ms: int) -> bool:
-        """What waits for long goes to the end of the queue, where its place costs too much; tells
-        whether there is such now."""
+        """Copy entries with a long backoff to the end of the queue, where their place costs too
+        much; returns whether there are any."""
         if any(piece.is_copied for piece in self._moves.of_level(RETRY)):
             return False
         ranges = to_copy(self.retry.records.progress, self.entries, self._retry.applied_end)
@@ -502,20 +502,20 @@ class Lane:
         return clipped(ranges, 0, self._dead.applied_end)
 
     def next_ms(self) -> int | None:
-        """When it has something to do by itself."""
+        """When it has something to do without an input."""
         keyed_ms = None if self.keyed is None else self.keyed.next_ms()
         times = self.again_ms, self._pace.at_ms, keyed_ms
         return min((at_ms for at_ms in times if at_ms is not None), default=None)
 
     def go_on(self) -> bool:
-        """The cursor may have moved on; whether something is to be moved."""
+        """The cursor may have moved on; returns whether there is something to move."""
         if self.keyed is not None:
             self.keyed.go_on()
         return self.keyed is not None and self.is_moving
 
     def given_back(self) -> bool:
-        """The client did; whether some of what it refused is to be moved first. What follows that
-        is not, nor what has no room: it comes again."""
+        """The client gave the stream back; returns whether refused records are to be moved first.
+        Followers, and records without room in the queues, are not: they are sent again."""
         if self.keyed is not None:
             self.keyed.drop_followers()
             room = self._room(0)
@@ -523,7 +523,7 @@ class Lane:
         return self.is_moving
 
     def wake(self, now_ms: int) -> None:
-        """Its time has come: bring back the next dead letters that shall come back."""
+        """Its time has come: redrive the next dead letters."""
         self.go_on()
         if self._pace.at_ms is None or now_ms < self._pace.at_ms:
             return

@@ -1,6 +1,6 @@
-"""The lanes of a session's window, and which of them have something to move.
+"""The lanes of a session's window, and which of them may have something to move.
 
-Invariant: a lane with something to move is asked for it in each step until it has a move under way.
+Invariant: a lane that may have something to move is asked for its next move in that step.
 This module does not know what a lane moves, or why.
 """
 
@@ -44,7 +44,7 @@ class Lanes:
         suspects: SuspectTurn,
         now_ms: int,
     ) -> Lane:
-        """A stream was lent that has queues."""
+        """A stream with queues was lent."""
         lane = self._lanes[given.grant] = Lane(given, main, resting, now_ms)
         for part in lane.parts:
             part.records.waiting.turn = suspects
@@ -68,7 +68,7 @@ class Lanes:
         self._busy.pop(grant, None)
 
     def take_read(self, given: EntriesRead | LaneOpened, now_ms: int) -> Lane | None:
-        """Some of what the queues hold, or the end of it; the lane, once it is open by this."""
+        """Entries of the queues, or the end of them, which opens the lane and returns it."""
         lane = self._lanes.get(given.grant)
         if lane is None or lane.is_open:
             return None
@@ -127,7 +127,7 @@ class Lanes:
     def taken_back(
         self, given: TakenBack, effects: list[DeliveryEffect], now_ms: int
     ) -> tuple[DeliveredStream, Sequence[GivenBack]] | None:
-        """The client answered; of which stream some failed, and whose credit comes back."""
+        """The client answered; returns the failed records' stream, and whose credit comes back."""
         lane = self._lanes.get(given.grant)
         if lane is None or lane.keyed is None:
             return None
@@ -142,7 +142,7 @@ class Lanes:
         return stream, freed
 
     def go_on(self, stream: DeliveredStream) -> int | None:
-        """The stream may be further; when something of its lane is due."""
+        """The stream may have moved on; returns when its lane has something to do."""
         lane = self._lanes.get(stream.lent)
         if lane is None or lane.keyed is None:
             return None
@@ -159,14 +159,14 @@ class Lanes:
             self._busy[stream.lent] = lane
 
     def acks_of(self, stream: DeliveredStream, acked: Ranges, now_ms: int) -> Ranges:
-        """What of the acks of a stream with a lane counts; what waits between may go elsewhere."""
+        """The acks of a stream with a lane that count; entries between them may be copied away."""
         lane = self._lanes[stream.lent]
         if stream.level == RETRY and lane.copy_forward(now_ms):
             self._busy[stream.lent] = lane
         return lane.acks_of(stream.level, acked)
 
     def moves(self, now_ms: int, offer: Callable[[DeliveredStream], None]) -> list[Move]:
-        """What is moved now. What goes together waits as one range: its stream may read on."""
+        """The moves to begin now. Records being moved hold up less: the streams may read on."""
         if not self._busy:
             return []
         begun = [
@@ -180,8 +180,7 @@ class Lanes:
         return [move for _, move in begun]
 
     def put_off_ms(self) -> int | None:
-        """When that is tried again which was to be moved since this was asked last, and has no
-        room."""
+        """When moves for which there was no room are tried again; told once."""
         at_ms, self._put_off_ms = self._put_off_ms, None
         return at_ms
 
@@ -191,7 +190,7 @@ class Lanes:
         return min((at_ms for at_ms in times if at_ms is not None), default=None)
 
     def wake(self, now_ms: int) -> None:
-        """Let those act whose time has come."""
+        """Wake the lanes whose time has come."""
         for grant, lane in self._lanes.items():
             at_ms = lane.next_ms()
             if at_ms is not None and at_ms <= now_ms:

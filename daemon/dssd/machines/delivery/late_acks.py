@@ -1,7 +1,7 @@
-"""Where records went whose ack wait ran out, for an acknowledgement that comes late.
+"""Finds the retry entry of a record that was acknowledged after its ack wait ran out.
 
-Invariant: of a lane the newest `LATE_ACKS_MAX` are known. This module does not know what becomes of
-an entry that was acknowledged so.
+Invariant: a lane remembers the newest `LATE_ACKS_MAX` such records. This module does not know what
+becomes of an entry whose record was acknowledged late.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,8 +11,7 @@ from dss_core.progress import Ranges, covers
 from dssd.machines.delivery.events import Entry
 
 LATE_ACKS_MAX = 4_096
-"""Of so many records whose ack wait ran out a lane knows where they went, for an ack that comes
-late."""
+"""How many records with an expired ack wait a lane remembers, to match late acks to entries."""
 
 
 class LateAcks:
@@ -22,11 +21,10 @@ class LateAcks:
 
     def __init__(self) -> None:
         self._entries: dict[tuple[int, int], int] = {}
-        """The entries of what was not acknowledged in time, by its level and offset; the newest."""
+        """By level and offset of a record with an expired ack wait: the offset of its entry."""
 
     def note(self, arrived: Iterable[Entry], expired: Sequence[Ranges]) -> None:
-        """Of these entries those were made because an ack wait ran out, whose source is expired:
-        that is by level."""
+        """Remember the arrived entries whose source is among the expired ranges of its level."""
         for entry in arrived:
             level, offset = entry.source_level, entry.source_offset
             if level != DEAD and covers(expired[level], offset):
@@ -35,7 +33,7 @@ class LateAcks:
             del self._entries[next(iter(self._entries))]
 
     def take(self, level: int, acked: Ranges) -> list[int]:
-        """The entries of what is acknowledged late; they are not known any more."""
+        """Take the offsets of the entries whose records are acknowledged late."""
         if not self._entries:
             return []
         return [

@@ -1,16 +1,17 @@
 """How the records of one grant are marked when they are sent: as redelivered, and as which attempt.
 
 A record below the granted frontier, or below the one that this client reported, was handed out
-before: it is redelivered. So is one below ``suspect_end``, which was perhaps handed out before a
-crash of the daemon, but that does not count as an attempt.
+before: it is marked redelivered. So is a record below ``suspect_end``, which was perhaps handed out
+before a crash of the daemon; that does not count as an attempt.
 
-An attempt is a hand-out that is known or in doubt: what was out when a client vanished may have
-been handed out. A *failure* is an attempt that the record itself surely failed. A *doubt* is a
-client that vanished with the record: it may have died of it. Sending all such records again would
-blame them all again, so of records with k attempts under older grants only ``credit >> k`` may be
-out at a time; from the second doubt on, each cuts that by `DOUBT_SHIFT` bits more. Invariant: an
-attempt is counted once, and never taken back while the record is unacknowledged. A failure that is
-moved to a queue is counted by its entry, not here. This module does not know what is out.
+An attempt is a hand-out that is known or in doubt: records that were out when a client vanished may
+have been handed out. A *failure* is an attempt that surely failed because of the record. A *doubt*
+is a client that vanished while the record was out: it may have died of it. Sending all such records
+again together would blame them all again. So of records with k attempts under older grants only
+``credit >> k`` may be out at a time; from the second doubt on, each cuts that by `DOUBT_SHIFT` bits
+more. Invariant: an attempt is counted once, and never taken back while the record is
+unacknowledged. A failure that is moved to a queue is counted by its entry, not here. This module
+does not know what is out.
 """
 
 from collections.abc import Iterator
@@ -25,8 +26,8 @@ from dssd.machines.delivery.outstanding import Outstanding, SentRange
 from dssd.machines.messages import GrantedStream
 
 DOUBT_SHIFT = 3
-"""By how many bits more than an attempt a doubt, from the second one on, cuts how many suspects may
-be out together: 16 times fewer after each client that vanished, so a few find what to blame."""
+"""From the second doubt on, each halves the number of records that may be out together so many more
+times than an attempt does: 16 times fewer for each client that vanished, so few vanish in all."""
 
 
 def together_max(credit: int, attempts: int, doubts: int) -> int:
@@ -57,7 +58,7 @@ class Marking:
         """No record from here on was acknowledged, or perhaps handed out, before the grant."""
 
     def known_below(self, frontier: int) -> int:
-        """Every record below it had an attempt, where this client handed out up to the frontier."""
+        """Every record below this had an attempt, if this client handed out up to ``frontier``."""
         return max(self._granted_frontier, frontier)
 
     def attempts(self) -> Attempts:
@@ -83,7 +84,7 @@ class Marking:
     # Sending
 
     def first_stretch(self, wanted: Ranges, frontier: int, out: Outstanding) -> Stretch:
-        """What has the mark of the first wanted record, as far as no other is wanted in between.
+        """The wanted records, from the first on, that have the mark of the first without a break.
 
         For records that were not sent under this grant before.
         """
@@ -123,9 +124,9 @@ class Marking:
                 yield low, high, 0, 0
 
     def of_one_mark(self, wanted: Ranges, frontier: int) -> tuple[Ranges, Stretch]:
-        """Of what comes again under this grant: all that has the mark of its first record.
+        """All wanted records that have the mark of the first; for redeliveries under this grant.
 
-        What lies between and has another mark goes in a delivery of its own.
+        Records of another mark in between go in a delivery of their own.
         """
         each = [part for span in wanted for part in self._doubted(*span, frontier)]
         _, _, count, doubts = each[0]
@@ -137,9 +138,9 @@ class Marking:
     def sendings(
         self, picked: Ranges, frontier: int, again: bool
     ) -> Iterator[tuple[int, int, bool]]:
-        """The ranges, cut by whether this client said before that it handed them out.
+        """The ranges, cut by whether this client has reported before that it handed them out.
 
-        Of what it was sent again it says by name whether it handed it out once more.
+        For those records the frontier tells nothing: a new hand-out is reported by offset.
         """
         if not again:
             yield from ((start, end, False) for start, end in picked)
@@ -159,10 +160,10 @@ class Marking:
     def note_handed_out(
         self, progress: Progress, before: int, frontier: int, held_back: Ranges
     ) -> Ranges:
-        """The client's frontier rose: count an attempt of what had one under an older grant.
+        """The client's frontier rose: count an attempt of records that had one before the grant.
 
-        A first attempt is told by the frontier itself. What is held back was not sent under this
-        grant. Returns the ranges of what was handed out by this.
+        The frontier itself tells a first attempt. Records that are held back were not sent under
+        this grant. Returns the ranges that were handed out by this.
         """
         spared = normalised((*self._early, *held_back)) if self._early or held_back else ()
         self._early = tuple((low, high) for low, high in self._early if high > frontier)
@@ -197,7 +198,7 @@ class Marking:
         self._doubts.charge(start, end, 0)
 
     def suspects(self, start: int, end: int) -> list[tuple[int, int, int]]:
-        """What of ``[start, end)`` comes alone, and how many clients vanished with it."""
+        """The parts of ``[start, end)`` to send alone, and how many clients vanished with them."""
         segments = self._doubts.segments(start, end, 0)
         return [each for each in segments if each[2] >= ISOLATE_AFTER_DOUBTS]
 
@@ -211,7 +212,7 @@ class Marking:
         return self._failures.segments(start, end, 0) if self._failures else [(start, end, 0)]
 
     def deaths(self, start: int, end: int) -> list[tuple[int, int, int]]:
-        """``[start, end)`` by how many of the failures were deaths: a client vanished so often."""
+        """``[start, end)`` cut by how many of the failures were clients that vanished."""
         return [
             (at, until, min(failures, doubts))
             for low, high, failures in self.failed(start, end)
@@ -219,7 +220,7 @@ class Marking:
         ]
 
     def note_handed_out_again(self, sent: SentRange, frontier: int) -> None:
-        """What came again under this grant was handed out: count an attempt."""
+        """A redelivery under this grant was handed out: count an attempt."""
         known = self.known_below(frontier)
         self._counts.charge(sent.start, sent.end, known)
 

@@ -21,8 +21,8 @@ class SentRange:
     end: int
     bytes: int
     unsure: bool = False
-    """Sent again under the same grant, and handed out before; so the frontier does not tell whether
-    the records were handed out again, and nothing else has told it yet."""
+    """Sent again under the same grant, after a hand-out. The frontier does not tell whether the
+    records were handed out again, and the client has not said so yet."""
     suspects_max: int = 0
     """Not 0: its records are suspects, handed out before under an older grant. While they are out,
     at most this many suspects of the stream may be out."""
@@ -107,7 +107,7 @@ class Outstanding:
         return found
 
     def is_unsure(self, offset: int) -> bool:
-        """Whether what is out there was sent again, and nothing told that it was handed out."""
+        """Whether the record is out again, and the client has not reported that hand-out."""
         index = bisect_right(self._ranges, offset, key=_start) - 1
         return index >= 0 and offset < self._ranges[index].end and self._ranges[index].unsure
 
@@ -130,8 +130,8 @@ class Outstanding:
         return taken
 
     def take_among(self, ranges: Ranges) -> list[Freed]:
-        """Remove what is out in normalised ranges, which may be thousands; each of the deliveries
-        that had some of it is gone through once."""
+        """Remove what is out in normalised ranges, of which there may be thousands. Each affected
+        delivery is gone through once."""
         freed: list[Freed] = []
         left: list[SentRange] = []
         for sent in self._ranges:
@@ -148,7 +148,7 @@ class Outstanding:
         return freed
 
     def _divided(self, sent: SentRange, parts: Ranges, size: int) -> list[SentRange]:
-        """What is left of it, of so many bytes together, which it counts."""
+        """The parts that are left of a sent range, with ``size`` bytes together; counts them."""
         records, unsure, most, again = total(parts), sent.unsure, sent.suspects_max, sent.again
         share = size // max(records, 1)
         left = [

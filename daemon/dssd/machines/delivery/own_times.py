@@ -1,6 +1,6 @@
-"""Records of an ordered stream that come in their own time: they rest there, or are suspects.
+"""Records of an ordered stream with a send time of their own: they rest there, or are suspects.
 
-Later records of their keys would pass them, so whoever meets them moves them to the retry queue.
+Later records of their keys would overtake them, so they are moved to the retry queue when read.
 This module does not know keys or moves.
 """
 
@@ -11,7 +11,7 @@ from dssd.machines.delivery.stream import DeliveredStream
 
 
 class OwnTime(NamedTuple):
-    """Some that come together."""
+    """A range of such records with one send time."""
 
     start: int
     end: int
@@ -19,13 +19,13 @@ class OwnTime(NamedTuple):
     is_suspect: bool
 
     def within(self, span: Range) -> Ranges:
-        """What of them lies in the span."""
+        """The part of the range in the span."""
         low, high = max(span[0], self.start), min(span[1], self.end)
         return ((low, high),) if low < high else ()
 
 
 def own_times_of(main: DeliveredStream) -> list[OwnTime]:
-    """Those of a stream, which forgets them."""
+    """Take these records from the stream's state."""
     rests, suspects = main.records.waiting.take_all()
     own = [OwnTime(start, end, due_ms, False) for due_ms, start, end in rests]
     own += [OwnTime(start, end, due_ms, True) for due_ms, start, end in suspects]

@@ -1,8 +1,8 @@
-"""What of a lane waits to be moved, and what is on its way.
+"""The records of a lane that wait to be moved, and those that are being moved.
 
-Invariant: one move is under way at a time, of at most `MOVE_RECORDS_MAX` records; what came to
-nothing is first in the next one, after a rest. What leaves main is counted there as long as it
-waits. This module does not know why anything is moved.
+Invariant: one move is under way at a time, of at most `MOVE_RECORDS_MAX` records; pieces that
+failed are first in the next one, after a pause. Pieces of main are counted in its records while
+they wait. This module does not know why anything is moved.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ from dssd.machines.delivery.record_states import RecordStates
 
 
 class PendingMoves:
-    """Of one lane; ``main`` are the records of its stream."""
+    """The moves of one lane; ``main`` has the records of its stream."""
 
     __slots__ = ("_main", "_pending", "_under_way", "again_ms", "leaving")
 
@@ -26,10 +26,10 @@ class PendingMoves:
         self.again_ms: int | None = None
         """Nothing is moved before."""
         self.leaving = 0
-        """Records of main that wait to be moved, or are on their way."""
+        """How many records of main wait to be moved, or are being moved."""
 
     def __bool__(self) -> bool:
-        """Whether something waits, or is on its way."""
+        """Whether something waits, or is being moved."""
         return bool(self._pending or self._under_way)
 
     @property
@@ -48,18 +48,18 @@ class PendingMoves:
         return sum(piece.end - piece.start for piece in self._pending)
 
     def add(self, piece: MovePiece) -> None:
-        """It waits; what does in main counts like what rests there."""
+        """A piece waits to be moved. In main it counts like a range that rests there."""
         self._pending.append(piece)
         if piece.level == MAIN:
             self._main.moving += 1
             self.leaving += piece.end - piece.start
 
     def of_level(self, level: int) -> Iterable[MovePiece]:
-        """What is moved from the level."""
+        """The pieces that are moved from the level."""
         return (each for each in (*self._under_way, *self._pending) if each.level == level)
 
     def is_time(self, now_ms: int) -> bool:
-        """Whether the rest after a move that came to nothing is over."""
+        """Whether the pause after a failed move is over."""
         return self.again_ms is None or now_ms >= self.again_ms
 
     def begin(
@@ -68,9 +68,10 @@ class PendingMoves:
         may_go: Callable[[MovePiece, int], int],
         now_ms: int,
     ) -> tuple[MovePiece, ...]:
-        """What is moved now: as much as fits into one move, and of each piece as much as may go.
+        """Begin a move: as much as fits into one, and of each piece as much as may be moved.
 
-        ``left_of`` says what of a piece is still to go; ``may_go`` gets what of main goes already.
+        ``left_of`` gives the parts of a piece that are not done; ``may_go`` is told how many
+        records of main the move has already.
         """
         self.again_ms = None
         pieces, left = self._first(left_of, may_go)
@@ -106,18 +107,17 @@ class PendingMoves:
         self._under_way = ()
 
     def put_back(self, failed: list[MovePiece], now_ms: int) -> None:
-        """This came to nothing."""
+        """These pieces failed: they are first in the next move."""
         self._pending[:0] = failed
         self.again_ms = now_ms + REFUSED_MOVE_MS
 
     def drop(self, done: Ranges) -> None:
-        """Of what waits to be moved from the stream, these are done: nothing is read behind them
-        for longer than they wait."""
+        """These records of main are done: they wait no longer, and hold up reading no longer."""
         of_level = (done, (), ())
         self._keep([left for each in self._pending for left in each.left(of_level)])
 
     def keep(self, wanted: Callable[[MovePiece], bool]) -> None:
-        """What else waits stays where it is."""
+        """Keep these pieces waiting; the records of all others stay where they are."""
         self._keep([each for each in self._pending if wanted(each)])
 
     def _keep(self, pending: list[MovePiece]) -> None:

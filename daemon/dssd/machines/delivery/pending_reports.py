@@ -1,8 +1,8 @@
-"""Grants of a session of which there is something to report, gathered for a few milliseconds.
+"""Grants of a session with something to report, gathered for a few milliseconds.
 
-Where a client waits for its acks to be durable, nothing is gathered.
+Where a client waits for its acks to be durable, the grant is reported at once.
 
-Invariant: while there is any, there is a time at which they are reported.
+Invariant: while any grant waits, there is a time at which all are reported.
 """
 
 REPORT_INTERVAL_MS = 5
@@ -30,7 +30,7 @@ class PendingReports:
         self.report_at_ms = now_ms
 
     def discard(self, grant: int) -> None:
-        """The grant is reported otherwise, or over."""
+        """The grant was reported in another way, or is over."""
         self._grants.discard(grant)
 
     def take(self) -> list[int]:

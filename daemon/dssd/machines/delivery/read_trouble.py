@@ -20,13 +20,13 @@ class ReadTrouble:
         self._pause_ms = READ_AGAIN_MS
 
     def met(self, stall: Stall, now_ms: int) -> None:
-        """A read failed, or met damage at which to stop."""
+        """A read failed, or met damage at which the group stops."""
         self.stall = stall
         self.again_ms = now_ms + self._pause_ms
         self._pause_ms = min(2 * self._pause_ms, READ_AGAIN_MS_MAX)
 
     def again_now(self, now_ms: int) -> None:
-        """What stood in the way may be over: do not wait for the pause."""
+        """The cause may be gone: read again without waiting for the pause."""
         if self.again_ms is not None:
             self.again_ms = now_ms
 

@@ -1,10 +1,10 @@
 """The records of one grant: which are done, out, resting or held back, and who handed out what.
 
-Offsets below the cursor are acknowledged, out (`Outstanding`) or resting until they come again
-(`Resting`), exactly one of them. What the client and time say of records is taken here, and what
-the group is told of them comes from here. A stream that was lent before begins at its floor;
-`Marking` knows what was handed out before. Invariant: what is sent is noted as out. This module
-must not know how records are read.
+Each offset below the cursor is in exactly one state: acknowledged, out (`Outstanding`), or resting
+until it is sent again (`Resting`). Settles and expired waits change these states here, and reports
+to the group are made from them. A stream that was lent before begins at its floor; `Marking` knows
+what was handed out before. Invariant: what is sent is noted as out. This module must not know how
+records are read.
 """
 
 from collections.abc import Callable, Iterable
@@ -44,30 +44,30 @@ class RecordStates:
         self.first = granted.progress.floor
         self.sent = granted.progress.floor
         self.frontier = granted.progress.floor
-        """As this client reported it; it does not know what holders before it did."""
+        """The frontier that this client reported; earlier holders have no part in it."""
         self.out = Outstanding()
         self.marking = Marking(granted, credit_records)
         self.resting = resting
         self.rests = DurableRests(granted.fate.rests, installed.wall_ahead_ms, now_ms)
         self.waiting = HeldBack.of_grant(self.rests, self.marking.doubts(), now_ms)
         self.held_back = self.waiting.ranges()
-        """The cursor passes by: they were not sent yet, and come in their own time."""
+        """Records that the cursor skips: not sent yet, and due at a time of their own."""
         self.waits = AckWaits(installed.ack_wait_ms)
         self.ending = False
         """Nothing more is sent."""
         self.failed: list[Failed] | None = None
-        """Of a lane, which takes them: records that failed. None: they rest here."""
+        """Records that failed, for the lane to take. None: there is no lane, and they rest here."""
         self.moving = 0
         """Of a lane: how many ranges wait for a move."""
         self.following = 0
         """Of an ordered lane: how many records wait to be moved behind their keys."""
         self.spared: Ranges = ()
-        """Of a lane: their ack wait ran out in a pause, and they were not sent since."""
+        """Of a lane: records whose ack wait ran out in a pause, and that were not sent since."""
         self.sealed_end: int | None = None
         """Of the stream of an ordered lane: where it ends."""
         self._renewed_until_ms: int | None = None
         self.suspects_rest_ms: Callable[[int], int] = backoff_ms
-        """How long what so many clients vanished with rests, before it comes alone."""
+        """How long a record rests before it is sent alone, by how many clients vanished with it."""
 
     @property
     def progress(self) -> Progress:
@@ -81,11 +81,11 @@ class RecordStates:
         self.waits.clear()
 
     def not_done(self, ranges: Ranges) -> Ranges:
-        """What of these disjoint ranges the group is not done with."""
+        """The parts of these disjoint ranges that are not done."""
         return without(ranges, self.consumed.done())
 
     def closed(self, chunk: ChunkRead, start: int, end: int) -> Ranges:
-        """What of the chunk is acknowledged, or not for the user."""
+        """The records of the chunk that are acknowledged, or masked."""
         mask, acked = clipped(chunk.mask, start, end), clipped(self.progress.ranges, start, end)
         if self.progress.floor <= start and not (mask and acked):
             return mask or acked
@@ -94,11 +94,11 @@ class RecordStates:
     # Sending
 
     def note_out(self, planned: DeliveryPlan, *, again: bool) -> None:
-        """It is sent; again: under this grant once more."""
+        """A delivery is sent; ``again``: once more under this grant."""
         suspects_max = 0 if again else self.marking.suspects_max(planned.attempt, planned.doubts)
         left = planned.size
         for start, end, unsure in self.marking.sendings(planned.picked, self.frontier, again):
-            # Each range on its own: what is settled one by one is found without a look at the rest.
+            # Each range on its own: a settle of one record need not go through the others.
             size = planned.size * (end - start) // planned.records
             left -= size
             last = left if end == planned.picked[-1][1] else 0
@@ -116,22 +116,22 @@ class RecordStates:
             self.held_back = without(self.held_back, ranges)
 
     def lost(self, ranges: Ranges) -> None:
-        """What was due is not there any more."""
+        """Records that were due no longer exist."""
         self.no_longer_held_back(ranges)
         for start, end in ranges:
             self.waiting.settled(start, end)
 
     def moved(self, ranges: Ranges) -> None:
-        """They are in a queue, and done with here."""
+        """The records are in a queue, and done here."""
         self._close(ranges, "retried")
 
     def lose(self, ranges: Ranges) -> None:
-        """They should be moved, and are not there any more."""
+        """Records that were to be moved no longer exist."""
         self.lost(ranges)
         self._close(ranges, "lost")
 
     def pass_over(self, ranges: Ranges) -> None:
-        """An operator wants nobody to get them."""
+        """An operator passes over the records: nobody gets them."""
         self.lost(ranges)
         self._close(ranges, "moved")
 
@@ -146,7 +146,7 @@ class RecordStates:
     # Settling
 
     def ack(self, acked: Ranges) -> list[SentRange]:
-        """Take acknowledged ranges; returns what was out of them: its credit comes back."""
+        """Acknowledge ranges; returns the part that was out: its credit comes back."""
         freed: list[SentRange] = []
         for start, end in acked:
             freed.extend(self.out.take(start, end))
@@ -158,7 +158,7 @@ class RecordStates:
         return freed
 
     def raise_frontier(self, frontier: int, now_ms: int) -> None:
-        """The client handed out more: count it, and begin its ack wait."""
+        """The client handed out more: count attempts, and begin the ack waits."""
         frontier = min(frontier, self.sent)
         before = self.frontier
         if frontier <= before:
@@ -198,9 +198,9 @@ class RecordStates:
         return freed
 
     def _put_off(self, late: list[Nak], now_ms: int) -> None:
-        """Refused as their ack wait had run out: while they rest, the delay of the user counts.
+        """Apply the delays of naks that came after the ack wait, to records that still rest.
 
-        Of two delays that a user chose it is the first.
+        Of two delays that a user chose, the first counts.
         """
         chosen = self.rests.ranges()
         ranges: list[Rest] = []
@@ -230,7 +230,7 @@ class RecordStates:
     def expire(self, now_ms: int, *, blamed: bool) -> list[SentRange]:
         """Let records rest whose ack wait ran out; returns those whose credit comes back.
 
-        Not blamed, they are due at once, and that is no failure of theirs.
+        Where they are not blamed, they are due at once, and no failure is counted.
         """
         freed: list[SentRange] = []
         for start, end in self.waits.expired(now_ms):
@@ -242,7 +242,7 @@ class RecordStates:
         return freed
 
     def fail(self, start: int, end: int, now_ms: int) -> list[SentRange]:
-        """Their ack wait ran out, and nobody answers for them; returns whose credit comes back."""
+        """Their ack wait ran out, and no ack came; returns those whose credit comes back."""
         return self._rest_handed_out(start, end, now_ms, None)
 
     def _rest_handed_out(
@@ -258,7 +258,7 @@ class RecordStates:
         freed: list[SentRange] = []
         for sent in self.out.take(start, end):
             if sent.unsure:
-                # This is about the sending before; the record is on its way again already.
+                # The settle is about the earlier sending; the record was sent again already.
                 self.out.add(sent)
                 continue
             if failed and self.failed is None:
@@ -266,7 +266,7 @@ class RecordStates:
             if failed and self.failed is not None:
                 self.waiting.settled(sent.start, sent.end)
                 if delay_ms is not None:
-                    # Until it is moved: its holder may be gone before.
+                    # Stored until the record is moved: the holder may be gone before that.
                     self.rests.rest(sent.start, sent.end, now_ms, delay_ms)
                 self.failed.append(Failed(sent.start, sent.end, nak, sent.bytes))
             else:
@@ -275,7 +275,7 @@ class RecordStates:
         return freed
 
     def rest(self, start: int, end: int, until_ms: int) -> None:
-        """Bring them again at the time."""
+        """The records rest until the time, and are then sent again."""
         if not self.ending:
             self.resting.rest(start, end, until_ms)
 
@@ -298,9 +298,9 @@ class RecordStates:
         self.resting.wake(now_ms)
 
     def end_unanswered(self) -> list[SentRange]:
-        """The client was asked and did not say how far it came; returns what was out.
+        """The client did not answer a revoke with how far it came; returns what was out.
 
-        It may have been handed out, but nothing says that the client died of it.
+        That may have been handed out, but nothing says that the client died of it.
         """
         left = self.out.take_all()
         for sent in left:
@@ -319,8 +319,8 @@ class RecordStates:
     def end_vanished(self, now_ms: int, *, alone: bool, blamed: bool = False) -> list[SentRange]:
         """The client vanished: it may have died of what was out; returns it.
 
-        Alone: nothing else was out with the client, so it vanished because of this. Blamed: of the
-        suspects that of this alone was.
+        Alone: a single record was out with the client, so the client died of it. Blamed: of the
+        client's suspects, only that of this stream was out.
         """
         suspect = self.waiting.alone
         if blamed and not alone and suspect is not None:
@@ -338,7 +338,7 @@ class RecordStates:
     # Reporting
 
     def fate(self) -> Fate:
-        """As the group protocol carries it."""
+        """The fate of the records, for a report of the group protocol."""
         rests = self.rests.told(self.progress)
         done = self.consumed
         marking = self.marking

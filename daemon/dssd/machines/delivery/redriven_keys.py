@@ -1,10 +1,10 @@
-"""What came to the dead letters of a key between a redrive's plan and the lane's next holder.
+"""Extends a redrive to followers that became dead letters after it was planned.
 
-Where dead letters block, a redrive takes whole keys. Until its lane is lent anew, what is met of
-these keys still goes to the dead letters, behind what was chosen: nothing is wrong with it, and it
-would hold up its key once all before it is back. So it comes back with the others. Invariants: only
-what never failed is taken along, and only while the redrive has something to bring back when the
-lane is lent; what died before the plan and was not chosen stays.
+Where dead letters block, a redrive takes whole keys. Until its lane is lent anew, followers of
+these keys still go to the dead letters, behind the chosen ones. They never failed, and would hold
+up their key once the chosen ones are back. So the redrive takes them too. Invariants: only entries
+that never failed are added, and only if the redrive still has dead letters left when the lane is
+lent; entries that died before the plan and were not chosen stay.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from dssd.machines.queues import QueueState
 
 
 class RedrivenKeys:
-    """Of one lane, while it is opened."""
+    """The keys of one lane's redrive, while the lane is opened."""
 
     def __init__(self, dead: QueueState) -> None:
         is_active = dead.redrive.whole_keys and dead.redriving
@@ -24,7 +24,10 @@ class RedrivenKeys:
         self._keys: set[int] = set()
 
     def followed(self, dead: QueueState, entries: Sequence[Entry]) -> QueueState:
-        """The dead letters with a redrive of these too, which the queue holds, in order."""
+        """The state of the dead letters, with a redrive that includes followers among the entries.
+
+        Entries come in the order of their offsets.
+        """
         if not self._chosen:
             return dead
         end = self._chosen[-1][1]

@@ -1,7 +1,7 @@
-"""Which records of a stream an operator reopened, though an entry of a queue is of them.
+"""Which records of a stream an operator reopened although they wait in a queue.
 
-Invariant: an entry of a record of an earlier storage topic has its origin below zero, and means no
-record of this stream. This module does not know what becomes of them.
+Invariant: a record of an earlier storage topic has an origin below zero, so it is no record of this
+stream. This module does not know what becomes of reopened records.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from dssd.machines.delivery.events import Entry
 
 
 def reopened_of(entries: Sequence[Entry], queue: Progress, main: Progress) -> Ranges:
-    """Of the records that the entries of a queue are of, those that the stream has open too."""
+    """The origins of unsettled entries of a queue that are unacknowledged in the stream too."""
     origins = [each.origin for each in entries if each.origin >= 0]
     if not origins or main.is_acked_all(min(origins), max(origins) + 1):
         return ()

@@ -1,9 +1,8 @@
-"""Records that come again: how long they rest, and which are due.
+"""Records to send again: how long they rest, and which are due.
 
-What is due is gone through in the order of offsets, round and round, so that records which are
-refused over and over, or cannot be read, do not hold up the others. Invariants: a range rests or is
-due, never both; due ranges are disjoint and in order. This module does not know why a record comes
-again.
+Due ranges are taken in the order of offsets, in rounds, so that records which are refused over and
+over, or cannot be read, do not hold up the others. Invariants: a range rests or is due, never both;
+due ranges are disjoint and in order. This module does not know why a record is sent again.
 """
 
 from bisect import bisect_left, bisect_right
@@ -37,7 +36,7 @@ class RestingCount:
 
 
 class Resting:
-    """Ranges of one stream that come again: some rest until their time, some are due now."""
+    """Ranges of one stream to send again: some rest until their time, some are due now."""
 
     __slots__ = ("_all", "_at", "_due", "_resting")
 
@@ -45,7 +44,7 @@ class Resting:
         self._resting: list[tuple[int, int, int]] = []
         self._due: Ranges = ()
         self._at = 0
-        """How far the present round went."""
+        """The offset that the present round has reached."""
         self._all = of_all
 
     def __len__(self) -> int:
@@ -53,14 +52,14 @@ class Resting:
         return len(self._resting) + len(self._due)
 
     def rest(self, start: int, end: int, until_ms: int) -> None:
-        """Bring the range again at the time."""
+        """The range rests until the time, and is then due."""
         heappush(self._resting, (until_ms, start, end))
         self._all.ranges += 1
 
     def put_off(self, ranges: Sequence[Rest]) -> list[Rest]:
-        """What of these rests, rests until another time; returns it. They are disjoint, in order.
+        """Give the resting parts of these ranges new times; returns these parts.
 
-        What is due is left: it may be on its way already.
+        The ranges are disjoint and in order. Due ranges stay due: they may be sent already.
         """
         kept: list[tuple[int, int, int]] = []
         moved: list[Rest] = []
@@ -129,7 +128,7 @@ class Resting:
             self._at = end
 
     def pass_by(self) -> None:
-        """The range that goes next cannot be read now: it stays due, and the round goes on."""
+        """The next range cannot be read now: it stays due, and the round goes on."""
         due = self.due()
         if due is not None:
             self._at = due[1]

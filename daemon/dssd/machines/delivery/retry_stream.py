@@ -1,6 +1,6 @@
 """A retry queue as a stream of the delivery window.
 
-Invariant: all of it comes again: nothing is read by a cursor, and no frontier tells anything. This
+Invariant: every entry is a redelivery, so no cursor reads the stream, and no frontier applies. This
 module must not know when an entry is due.
 """
 

@@ -1,8 +1,8 @@
-"""Where one offset of a held stream stands, as the delivery window of its holder has it.
+"""The state of one offset of a held stream, as the delivery window of its holder knows it.
 
-Invariant: it changes nothing, and answers for any offset: done, out, waiting for its time, or not
-read yet, exactly one of these. Times are the machine's. What it cannot know: what the client keeps
-back for the order of a key, and what became of an offset that is done.
+Invariant: it changes nothing, and gives any offset exactly one state: done, out, waiting for its
+time, or not read yet. Times are the machine's. It does not know what the client keeps back for the
+order of a key, nor why an offset is done.
 """
 
 from dataclasses import dataclass
@@ -26,17 +26,17 @@ class Place(Enum):
     RESTING = "resting"
     """It comes again at a time."""
     DUE = "due"
-    """It comes again as soon as it is its turn."""
+    """It is sent again at its next turn."""
     MOVING = "moving"
-    """It failed, and waits for its way to a queue of the group."""
+    """It failed, and waits to be moved to a queue of the group."""
     SUSPECT = "suspect"
-    """Clients vanished with it: it comes alone, once no other such record is out."""
+    """Clients vanished with it: it is sent once no other suspect is out."""
     READ = "read"
     """It was read, and is not sent yet."""
     NOT_READ = "not_read"
-    """The cursor has not come to it."""
+    """The cursor has not reached it."""
     GIVEN_BACK = "given_back"
-    """The stream is being given back, and the offset comes under the next grant."""
+    """The stream is being given back: the record is sent under the next grant."""
 
 
 class Hindrance(Enum):
@@ -53,17 +53,17 @@ class Hindrance(Enum):
     CAPPED = "capped"
     """Too many acknowledged ranges lie above the floor."""
     SUSPECTS_OUT = "suspects_out"
-    """So many records that came before are out, that no more of them may be."""
+    """As many records with earlier attempts are out as may be."""
     NO_CREDIT = "no_credit"
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How it stands with one offset."""
+    """The state of one offset."""
 
     place: Place
     hindrance: Hindrance
-    """Of what is not out."""
+    """Why the record is not sent now, if it is not out."""
     floor: int
     cursor: int
     """How far the stream is read."""
@@ -82,7 +82,7 @@ class Standing:
 
 
 def standing_of(stream: DeliveredStream, offset: int, share: Share, room: CreditLeft) -> Standing:
-    """How it stands with the offset; ``share`` and ``room`` are those of its subscription."""
+    """The state of the offset; ``share`` and ``room`` are those of its subscription."""
     place, since_ms, until_ms = _place(stream, offset)
     attempts = 0
     if place is not Place.DONE:
@@ -110,7 +110,7 @@ def _place(stream: DeliveredStream, offset: int) -> tuple[Place, int | None, int
 
 
 def _waiting(stream: DeliveredStream, offset: int) -> tuple[Place, int | None, int | None] | None:
-    """Of what comes again, or in its own time, or goes to a queue."""
+    """The state of a record that waits to be sent again, or to be moved; None if it does not."""
     lane = stream.lane
     if lane is not None and lane.moves(stream.level, offset):
         return Place.MOVING, None, lane.again_ms
@@ -136,7 +136,7 @@ def _ahead(stream: DeliveredStream, offset: int) -> Place:
 
 def _out(stream: DeliveredStream, offset: int) -> tuple[Place, int | None, int | None]:
     if stream.records.out.is_unsure(offset):
-        # A wait of the sending before may still run; it says nothing of this one.
+        # An ack wait of the earlier sending may still run; it says nothing of this one.
         return Place.SENT, None, None
     wait = stream.records.waits.at(offset)
     if wait is not None:

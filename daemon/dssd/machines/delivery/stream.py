@@ -6,18 +6,18 @@
       |  handed out  |  in the client's buffer  |  not read yet
       #####.##..#####|..........................|
 
-The cursor takes each offset once, those that are done without a read; what comes again is read once
-more on its own, before new records. Records that the filter rejects, that retention took or that
-are damaged count as acknowledged once the cursor has passed them. How records stand, and what is
-said of them, is for `RecordStates`.
+The cursor takes each offset once, and skips offsets that are done without a read. Redeliveries are
+read separately, before new records. Records that the filter rejects, that retention took or that
+are damaged count as acknowledged once the cursor has passed them. `RecordStates` has the state of
+each record.
 
-A chunk that is new and whole goes as it is. Of any other only what is wanted goes, in deliveries of
-one mark each; `Marking` knows what was handed out before, and how much of that may be out at a
-time.
+A chunk that is new and whole is sent as it is. Of any other, the wanted records are sent, in
+deliveries of one mark each; `Marking` knows what was handed out before, and how much of that may be
+out at a time.
 
 At `ACKED_RANGES_MAX` acked ranges nothing more is read until the user closes gaps between them.
-Acks of what is out by then may add as many ranges again, which credit bounds; a report has them
-all, or a record that was acknowledged would come again. A holder that was granted so many ranges
+Acks of records that are out by then may add as many ranges again, which credit bounds; a report has
+them all, or acknowledged records would be sent again. A holder that was granted so many ranges
 reads on until it has added `RANGES_ADDED_MAX`: nobody else can close the gaps.
 
 This module must not know what the client says.
@@ -47,16 +47,16 @@ if TYPE_CHECKING:
     from dssd.machines.delivery.entries import WaitingEntries
 
 RANGES_ADDED_MAX = 64
-"""Acked ranges that a holder may add to those it was granted, where these were as many as there may
-be, or nearly: with none, one record that is out would hold up all others."""
+"""How many acked ranges a holder may add when it was granted about `ACKED_RANGES_MAX` of them. If
+it might add none, one record that is out would hold up all others."""
 
 
 RESTING_RANGES_MAX = 4_096
 """Naked ranges of one stream that wait to come again; at the cap new records of it wait."""
 
 DELIVERY_READ_BYTES_MAX = 1 << 20
-"""One read ahead for a session, and what a delivery has at most where frames are small: a message
-costs as much as a quarter of a megabyte in it (measured)."""
+"""The size of a read ahead, and so of a delivery of small frames: sending a message costs as much
+as a quarter of a megabyte in it (measured)."""
 
 
 NEVER_HELD = 1 << 62
@@ -66,7 +66,7 @@ class Keyed(Protocol):
     """The ordered part of a lane, as its stream knows it."""
 
     def meet(self, chunk: ChunkRead) -> None:
-        """What is left of the chunk is about to be sent."""
+        """The rest of the chunk is about to be sent."""
 
 
 class LaneOfParts(Protocol):
@@ -74,21 +74,21 @@ class LaneOfParts(Protocol):
 
     @property
     def parts(self) -> "tuple[DeliveredStream, ...]":
-        """What is delivered of it, by level."""
+        """The levels that are delivered."""
 
     @property
     def again_ms(self) -> int | None:
-        """When it is tried again to move what could not be appended."""
+        """When moves that came to nothing are tried again."""
 
     @property
     def is_full(self) -> bool:
         """Whether nothing more may leave the stream."""
 
     def queues(self) -> Queues:
-        """As the group protocol carries them."""
+        """The queues for a report of the group protocol."""
 
     def moves(self, level: int, offset: int) -> bool:
-        """Whether a record waits to be moved, or is on its way."""
+        """Whether a record waits to be moved, or is being moved."""
 
 
 class DeliveredStream:
@@ -99,13 +99,13 @@ class DeliveredStream:
     ) -> None:
         granted = installed.granted
         self.grant = installed.grant
-        """Its number, the level added."""
+        """The number of the grant plus the level."""
         self.level = 0
-        """Of its lane; 0 in a group without queues."""
+        """The level in its lane; 0 in a group without queues."""
         self.lane: LaneOfParts | None = None
-        """Of which it is a part; None in a group without queues."""
+        """The lane that it is a part of; None in a group without queues."""
         self.entries: WaitingEntries | None = None
-        """Of a retry queue: what waits for its time."""
+        """Only of a retry queue: the entries that wait for their time."""
         self.is_shut = False
         """Nothing is read before its lane is open."""
         self.credit_records = credit_records
@@ -120,23 +120,23 @@ class DeliveredStream:
         self.chunk_at = 0
         self.chunk_end = 0
         self.resending = False
-        """The chunk, or the read that will bring it, serves what is due again."""
+        """The chunk, or the read under way, is for redeliveries."""
         self.reading = False
         self.at_tail = False
         self.grown = False
-        """Since what is being read, or was and waits to be sent, was asked for."""
+        """The stream grew since the read of the present chunk was asked for."""
         self.queue: deque[Self] | None = None
         """Where it waits to read or to send."""
         self.keyed: Keyed | None = None
-        """Of the stream of an ordered group."""
+        """Only in an ordered group."""
         self.revoke_until_ms: int | None = None
         self.stall = Stall.NONE
         self.stall_at_damage = installed.stall_at_damage
         self.trouble = ReadTrouble()
         self.gone: Ranges = ()
-        """Was due and is lost; the client is not told yet."""
+        """Redeliveries that are lost; the client is not told yet."""
         self._held_at = NEVER_HELD
-        """The cursor waits while so many suspects are out."""
+        """The cursor waits while this many suspects are out."""
         self._ahead_bytes = DELIVERY_READ_BYTES_MAX
         """How much is read ahead: less where chunks are cut."""
         self._ranges_max = ACKED_RANGES_MAX
@@ -148,11 +148,11 @@ class DeliveredStream:
         return self.grant - self.level
 
     def parts(self) -> "tuple[DeliveredStream, ...]":
-        """Of the grant, by level."""
+        """The streams of the grant, by level."""
         return (self,) if self.lane is None else self.lane.parts
 
     def begins(self) -> None:
-        """It is read from now on: the ranges that it has by then, nobody else can close."""
+        """Reading begins: bound the acked ranges by those that the stream has now."""
         ranges = len(self.records.progress.ranges)
         self._ranges_max = max(ACKED_RANGES_MAX, ranges + RANGES_ADDED_MAX)
 
@@ -173,13 +173,13 @@ class DeliveredStream:
             return None
         self.resending = False
         if records.progress.ranges or self.cursor < records.progress.floor:
-            # What is done already is not read: it may be what cannot be.
+            # Offsets that are done are skipped: they may be unreadable.
             self.cursor = records.sent = records.progress.first_unacked(self.cursor)
         return self.cursor
 
     def _due_again(self) -> int | None:
-        """Where what comes again is read next; what was done while it rested is not read, for it
-        may be what cannot be."""
+        """The offset of the next redelivery to read. Records that became done while they rested
+        are skipped: they may be unreadable."""
         resting = self.records.resting
         while (due := resting.due()) is not None:
             left = self.records.not_done((due,))
@@ -189,7 +189,7 @@ class DeliveredStream:
         return None
 
     def read_bytes_max(self) -> int:
-        """How much to read: of what comes again, about a frame for each range that is due."""
+        """How much to read: for redeliveries, about a frame for each range that is due."""
         if not self.resending:
             return self._ahead_bytes
         return min(self.records.resting.due_ranges * FRAME_BYTES_USUAL, DELIVERY_READ_BYTES_MAX)
@@ -209,7 +209,7 @@ class DeliveredStream:
         return self.chunk is not None
 
     def read_failed(self, now_ms: int, trouble: Stall) -> None:
-        """The read failed, or met damage at which to stop: it is tried again later."""
+        """The read failed, or met damage at which the group stops: it is tried again later."""
         self.reading = False
         if not self.records.ending:
             self.trouble.met(trouble, now_ms)
@@ -224,12 +224,12 @@ class DeliveredStream:
             self.trouble.again_now(now_ms)
 
     def lose(self, ranges: Ranges) -> None:
-        """They should be moved, and are not there any more."""
+        """Records that were to be moved no longer exist."""
         self.records.lose(ranges)
         self.gone = normalised((*self.gone, *ranges))
 
     def as_far_as_it_goes(self, chunk: ChunkRead) -> ChunkRead | None:
-        """The chunk, or what the group takes of it that stops before damage; None for nothing."""
+        """The chunk, cut before damage if the group stops there; None if nothing is left."""
         met = self.records.not_done(chunk.damaged) if self.stall_at_damage else ()
         if not met:
             return chunk
@@ -269,7 +269,7 @@ class DeliveredStream:
         self.spans = None
 
     def cut(self, end: int) -> None:
-        """Of the chunk only what lies below the offset is for now: the rest is read again."""
+        """Keep only the part of the chunk below the offset: the rest is read again."""
         assert self.chunk is not None
         self._ahead_bytes = max(self._ahead_bytes // 4, FRAME_BYTES_USUAL)
         if end < self.chunk_end:
@@ -292,7 +292,7 @@ class DeliveredStream:
         self.chunk_end = chunk.base + chunk.records
 
     def _note_end(self, chunk: ChunkRead) -> None:
-        """The cursor is behind all that was read: another read of the end would find nothing."""
+        """Note whether the cursor is at the end of the stream: then wait until the stream grows."""
         ends = chunk.at_end or chunk.next <= chunk.offset
         self.at_tail = ends and not self.grown
         self.grown = False
@@ -312,15 +312,15 @@ class DeliveredStream:
             self.chunk_end = end
 
     def _lost_below(self, chunk: ChunkRead) -> int:
-        """Records from where it was read up to here are gone: retention took them, or damage."""
+        """The end of a gap from the read's offset on: retention or damage took these records."""
         if chunk.frames:
             return chunk.base
         due = self.records.resting.due_in(chunk.offset, NEVER_HELD)
-        # Read at its end, a stream has lost what it held there.
+        # The read found the end of the stream: the due records there are lost.
         return max(chunk.next, due[0][1]) if due and chunk.next <= chunk.offset else chunk.next
 
     def capped(self) -> bool:
-        """Whether too much lies unacknowledged between acknowledged records."""
+        """Whether there are too many acked or resting ranges to read on."""
         records = self.records
         ranges, out = len(records.progress.ranges), records.out.records
         resting = len(records.resting) + records.moving + records.following
@@ -354,8 +354,8 @@ class DeliveredStream:
         return is_new and (self.keyed is None or not self._is_passed_by())
 
     def _is_passed_by(self) -> bool:
-        """Whether something of the chunk waits behind its key, or was moved before the cursor came
-        to it."""
+        """Whether a record of the chunk waits behind its key, or was moved before the cursor
+        reached it."""
         assert self.chunk is not None
         span, records = (self.chunk_at, self.chunk_end), self.records
         return bool(clipped(records.held_back, *span) or records.closed(self.chunk, *span))
@@ -384,7 +384,7 @@ class DeliveredStream:
         return Deliver(self.grant, frames, (), False, 1, start, end)
 
     def send_part(self, spans: FrameSpans, room: CreditLeft) -> Deliver | None:
-        """Send what the credit allows of the chunk, or nothing; the chunk ends when it is through.
+        """Send what the credit allows of the chunk, or nothing; a chunk that is used up is dropped.
 
         The chunk is dropped where the stream itself must wait.
         """
@@ -414,7 +414,7 @@ class DeliveredStream:
     def _send_again(
         self, chunk: ChunkRead, spans: FrameSpans, closed: Ranges, room: CreditLeft
     ) -> Deliver | None:
-        """Send what is due in the chunk and has the mark of the first of it."""
+        """Send the due records of the chunk that have the mark of the first."""
         records = self.records
         start, end = self.chunk_at, self.chunk_end
         due = records.resting.due_in(start, end)
@@ -430,7 +430,7 @@ class DeliveredStream:
         return self._delivery(chunk, planned)
 
     def _took_again(self, chunk: ChunkRead, left: Ranges) -> None:
-        """What was due in the chunk went, but for what is left."""
+        """The due records of the chunk were sent, except those left."""
         if chunk.mask:
             self.records.consumed.reject(clipped(chunk.mask, self.chunk_at, self.chunk_end))
         self.records.resting.took(self.chunk_at, self.chunk_end, left)
@@ -489,7 +489,7 @@ class DeliveredStream:
         )
 
     def stalled_by(self) -> Stall:
-        """Why nothing of it is delivered, if that is so."""
+        """Why nothing of it is delivered, if anything stands in the way."""
         if self.trouble.stall is not Stall.NONE or self.level:
             return self.trouble.stall
         ranges = len(self.records.progress.ranges)

@@ -14,14 +14,14 @@ class DurableAcks:
 
     def __init__(self) -> None:
         self._durable: dict[int, Progress] = {}
-        """By grant: what survives anything."""
+        """By grant: the durable progress."""
         self._waiting: dict[int, list[tuple[int, Ranges]]] = {}
         """By grant: tokens and the ranges they wait for."""
         self._parts: dict[int, int] = {}
         """By token: under how many grants it waits."""
 
     def begin(self, grant: int, durable: Progress) -> None:
-        """A new grant; what is durable of it so far."""
+        """A new grant with its durable progress."""
         self._durable[grant] = durable
 
     def wait(self, grant: int, token: int, acked: Ranges) -> list[int]:

@@ -1,7 +1,7 @@
-"""What is left of a client that is gone without a word: which records it may have died of.
+"""Which records a client that vanished may have died of.
 
-Invariant: nobody is charged in a pause, nor where somebody else ended the client. This module does
-not know what becomes of the charges.
+Invariant: no record is charged while its group is paused. This module does not know what becomes of
+the charges.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ from dssd.machines.delivery.stream import DeliveredStream
 def left_in_doubt(
     streams: Sequence[DeliveredStream], is_paused: Callable[[DeliveredStream], bool], now_ms: int
 ) -> Iterator[tuple[DeliveredStream, list[SentRange]]]:
-    """What was out of each stream of the client; it is in doubt now."""
+    """Charge what was out of each stream of the client; returns it by stream."""
     alone = sum(stream.records.out.records for stream in streams) == 1
     suspects = [stream for stream in streams if stream.records.suspect_out]
     for stream in streams:

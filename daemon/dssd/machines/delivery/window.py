@@ -1,18 +1,18 @@
 """The delivery window of a session: which records go to the client, and what it may still take.
 
-A session has one credit, in records and bytes, for all its streams. It counts what was *sent* and
-comes back at ack or nak, so a slow consumer costs at most the credit. Streams that have something
-to send take turns, one delivery each; `Credit` keeps a part of the credit for each subscription,
-and one for records that come again.
+A session has one credit, in records and bytes, for all its streams. *Sent* records use credit up;
+an ack or nak gives it back, so a slow consumer costs at most the credit. Streams that have
+something to send take turns, one delivery each; `Credit` keeps a part of the credit for each
+subscription, and one for redeliveries.
 
-Invariants: what is out of a subscription's new records exceeds what `Credit` allows by less than
-one frame, and so does what comes again; what is out of all exceeds `OUT_BYTES_MAX` by less than a
-frame. A record is out at most once at a time, and what was sent stays out until the client settles
-it, drops it or has had it for longer than the ack wait. An ack floor never falls. A stream that
-waits for anything of its own (its cap, its suspects, a revoke) holds neither credit nor a place
-among the reads. Reports are the last effects of a step: a borrower may answer one at once, by an
-input that lets more be sent, and that must not overtake what this step sends. This module does not
-know the frame format: it is given the function that cuts frames.
+Invariants: the new records of a subscription that are out exceed what `Credit` allows by less than
+one frame, and so do redeliveries; all that is out exceeds `OUT_BYTES_MAX` by less than a frame. A
+record is out at most once at a time, and stays out until the client settles it, drops it or has had
+it for longer than the ack wait. An ack floor never falls. A stream that waits for anything of its
+own (its cap, its suspects, a revoke) holds neither credit nor a place among the reads. Reports are
+the last effects of a step: a borrower may answer one at once with an input that lets more be sent,
+which must not overtake what this step sends. This module does not know the frame format: it is
+given the function that cuts frames.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -84,7 +84,7 @@ class DeliveryWindow:
     ) -> None:
         self.credit = Credit(credit_records, credit_bytes)
         self.wake_at_ms: int | None = None
-        """Feed `Ticked` then; read it anew after each step."""
+        """When to feed `Ticked`; read it anew after each step."""
         self._streams: dict[int, DeliveredStream] = {}
         self._lanes = Lanes()
         self._turns = RoundRobin()
@@ -97,7 +97,7 @@ class DeliveryWindow:
         """Nothing of a stream is due before this."""
         self._draining = False
         self._spares = False
-        """The daemon stops, or an operator ends the session: what is left out charges nobody."""
+        """The daemon stops, or an operator ends the session: records left out are not charged."""
         self._now_ms = 0
         """Of the step under way."""
         self._effects: list[DeliveryEffect] = []
@@ -123,12 +123,12 @@ class DeliveryWindow:
         return self._streams.values()
 
     def not_done(self, grant: int, ranges: Ranges) -> Ranges:
-        """What of these disjoint ranges the group of a grant is not done with."""
+        """The parts of these disjoint ranges that are not done in the group of a grant."""
         stream = self._streams.get(grant)
         return () if stream is None else stream.records.not_done(ranges)
 
     def standing(self, grant: int, offset: int) -> Standing | None:
-        """Where an offset of a grant's stream stands; None where it is not delivered here."""
+        """The state of an offset of a grant's stream; None if the grant is not held here."""
         stream = self._streams.get(grant)
         if stream is None:
             return None
@@ -147,7 +147,7 @@ class DeliveryWindow:
 
     @property
     def drained(self) -> bool:
-        """Whether the client has settled all that it will, after `Draining`."""
+        """After `Draining`: whether the client has settled all that it will."""
         return all(stream.finished for stream in self._streams.values())
 
     # Inputs about grants
@@ -173,14 +173,14 @@ class DeliveryWindow:
 
     def _moved(self, given: Moved, now_ms: int) -> None:
         lane = self._lanes.take_moved(given, now_ms)
-        # Also where nothing arrived, and nothing is left to be tried again: it was acknowledged.
+        # It is over too if nothing arrived and nothing is left to try: all was acknowledged.
         is_over = lane is not None and not lane.is_moving
         self._go_on_with(lane, now_ms, moved=is_over or bool(given.entries or given.lost))
         if lane is not None and lane.ends_once_moved and not lane.is_moving:
             self._finish(lane.main, None)
 
     def _go_on_with(self, lane: Lane | None, now_ms: int, *, moved: bool) -> None:
-        """A lane has taken in an answer, which moved something on or did not."""
+        """A lane has taken an answer; ``moved``: its progress or queues may have changed."""
         if lane is None or lane.main.finished:
             return
         self._due_by(self._lanes.next_ms())
@@ -253,13 +253,13 @@ class DeliveryWindow:
             lane.ends_once_moved = True
             self._end(stream, now_ms + LAST_MOVE_MS)
         else:
-            # The client has dropped what it did not hand out: beyond the frontier nothing is known.
+            # The client has dropped what it did not hand out, so no upper bound is needed.
             self._finish(stream, None)
         if not asked:
             self._last_effects.append(Unwanted(stream.subscription))
 
     def _end(self, stream: DeliveredStream, until_ms: int) -> None:
-        """Send nothing more; until then what is out may be settled."""
+        """Send nothing more; what is out may be settled until the time."""
         for part in stream.parts():
             self._turns.withdraw(part)
             if not part.records.ending:
@@ -279,7 +279,7 @@ class DeliveryWindow:
         self._last_effects.append(Report(((stream.grant, stream.report(sent=sent)),), final=True))
 
     def _left_at_end(self, stream: DeliveredStream, *, answered: bool) -> list[SentRange]:
-        """What was out. Who leaves a revoke unanswered did not vanish; an older client did."""
+        """What was out. A client that leaves a drain unanswered counts as vanished."""
         if answered or self._spares or self._is_paused(stream):
             return stream.records.out.take_all()
         if self._draining:
@@ -302,11 +302,11 @@ class DeliveryWindow:
             self._revoke_begun(RevokeBegun(grant, given.deadline_ms), now_ms)
 
     def _lent(self) -> list[DeliveredStream]:
-        """Of each grant the stream itself."""
+        """The stream itself of each grant."""
         return [stream for stream in self._streams.values() if not stream.level]
 
     def _closing(self, given: Closing, now_ms: int) -> None:
-        """Who is ended, or is paused, is not charged for it."""
+        """Charge what is out, except in a paused group, or where the client was ended."""
         streams = () if self._spares else tuple(self._streams.values())
         for stream, left in left_in_doubt(streams, self._is_paused, now_ms):
             self._dispatch.credit_back(stream, left)
@@ -353,7 +353,7 @@ class DeliveryWindow:
     def _settle(self, given: Settle, now_ms: int) -> None:
         stream = self._streams.get(given.grant)
         if stream is None or stream.finished:
-            # Without acks, the token may be that of pieces of which some were taken.
+            # Without acks this may be the last piece of a settle whose other pieces were applied.
             self._effects.append(RefuseGrant(given.grant, given.token if given.acked else 0))
             return
         records = stream.records
@@ -373,7 +373,7 @@ class DeliveryWindow:
         if given.naks:
             self._refuse(stream, given, now_ms)
         if given.token:
-            # Not only what came with the token: what was acked before may not be durable yet.
+            # The token waits for earlier acks too: they may not be durable yet.
             self._answer(self._durable.wait(given.grant, given.token, records.consumed.done()))
         moved = bool(given.naks or given.handed_out) or records.frontier != frontier
         self._note_moved(stream, before, now_ms, moved=moved)
@@ -385,7 +385,7 @@ class DeliveryWindow:
     def _counted(
         self, lane: Lane, stream: DeliveredStream, acked: Ranges, token: int, now_ms: int
     ) -> Ranges:
-        """What of these counts where it was acknowledged; what is late, in the retry queue."""
+        """The acks that count at this level; late acks count in the retry queue instead."""
         retry = lane.retry
         before = retry.records.progress
         counted = self._lanes.acks_of(stream, acked, now_ms)
@@ -444,7 +444,7 @@ class DeliveryWindow:
             if not stream.level:
                 self._finish(stream, stream.records.sent)
             return
-        # In a pause nobody is to blame: the user may wait for what the pause is about.
+        # In a pause nobody is to blame: the user may wait for the cause of the pause to end.
         is_paused = self._is_paused(stream)
         expired = self._lanes.expire(stream, self._effects, now_ms, blamed=not is_paused)
         if expired:

@@ -1,4 +1,4 @@
-"""The index of keys of an ordered lane: what of each key waits, where, and in which order.
+"""The index of keys of an ordered lane: which records of a key wait, where, and in which order.
 
 ::
 
@@ -6,18 +6,18 @@
     key ─► origin 17: dead letters ─► origin 40: dead letters ─► origin 52: the stream ...
            └─ the head: nothing behind it goes before it is settled
 
-A key is *held* while anything of it waits: a record that failed, in whichever queue; one that must
-not pass it, a *follower*; or one that was sent before the key was held and is with the client
-still. Of what waits the record of least origin is the *head*. Three rules are all of the order:
+A key is *held* while a record of it waits: a record that failed, in either queue; a *follower*,
+which must not overtake it; or a record that was sent before the key was held, and is still with the
+client. The waiting record with the lowest origin is the *head*. Three rules keep the order:
 
-- what is met of a held key is not sent, but waits too;
-- only a head goes out, and only from the retry queue;
-- a follower goes where its key waits: to the dead letters where the head is there.
+- a record of a held key that is read from the stream is not sent, but waits too;
+- only a head is sent, and only from the retry queue;
+- a follower is moved to where its key waits: to the dead letters if the head is there.
 
-So of each key records go in the order of their origins, one at a time, whatever becomes of them in
-between. Keys are hashes: two keys of one hash wait for each other, which costs time and no order.
-One origin may wait twice, where an operator reopened what is dead. Invariant: a place, a level and
-an offset there, waits once at most. This module does not know time, clients or moves.
+So the records of a key are sent in the order of their origins, one at a time, whatever becomes of
+each. Keys are hashes: two keys of one hash wait for each other, which costs time but no order. One
+origin may wait twice, if an operator reopened a dead record. Invariant: each pair of level and
+offset waits at most once. This module does not know time, clients or moves.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -29,18 +29,18 @@ from dss_core.lane import DEAD, LEVELS_MAX, MAIN, RETRY
 
 
 class Waiting(NamedTuple):
-    """A record that waits, in the order in which those of its key go."""
+    """A record that waits; sorts in the order in which records of a key are sent."""
 
     origin: int
-    """Its offset in the stream; below 0 of one that was in an earlier storage topic."""
+    """Its offset in the stream; below 0 if it was in an earlier storage topic."""
     level: int
     offset: int
     """Where it is: the place."""
     key: int
     due_ms: int = 0
-    """By the wall clock; of the retry queue."""
+    """Due time by the wall clock; only in the retry queue."""
     attempt: int = 0
-    """How often it failed; of the retry queue."""
+    """How often it failed; only in the retry queue."""
 
 
 class KeyIndex:
@@ -53,7 +53,7 @@ class KeyIndex:
         self._places: tuple[dict[int, Waiting], ...] = tuple({} for _ in range(LEVELS_MAX))
         """By level, by offset."""
         self.in_main = self._places[MAIN]
-        """Those that wait in the stream, by their offset there."""
+        """The records that wait in the stream, by offset."""
         self.version = 0
         """Rises when a key is held that was not."""
 
@@ -66,9 +66,9 @@ class KeyIndex:
         return key in self._of_keys
 
     def held_among(self, keys: Sequence[int]) -> Sequence[int]:
-        """Which of these keys are held: their places in the sequence."""
-        # Nothing is said of a key by itself: of most chunks no key is held, and that takes a tenth
-        # of what a look at each in Python would.
+        """The positions in the sequence of the keys that are held."""
+        # All keys at once: in most chunks no key is held, and this takes a tenth of the time of a
+        # look at each in Python.
         held = self._of_keys
         if held.keys().isdisjoint(keys):
             return ()
@@ -79,7 +79,7 @@ class KeyIndex:
         return list(self._of_keys)
 
     def add(self, waiting: Waiting) -> bool:
-        """It waits from now on; whether its key was not held before."""
+        """A record waits from now on; returns whether its key is newly held."""
         places = self._places[waiting.level]
         assert waiting.offset not in places, waiting
         places[waiting.offset] = waiting
@@ -95,7 +95,7 @@ class KeyIndex:
         return False
 
     def add_in_main(self, key: int, offsets: Sequence[int]) -> bool:
-        """The same of records of the stream, ascending, at half of what one by one would cost."""
+        """The same for records of the stream, ascending; costs half of adding them one by one."""
         made = [Waiting(at, MAIN, at, key) for at in offsets]
         self.in_main.update(zip(offsets, made, strict=True))
         of_key = self._of_keys.get(key)
@@ -110,7 +110,7 @@ class KeyIndex:
         return False
 
     def remove(self, level: int, offset: int) -> Waiting | None:
-        """What is there waits no longer; None where nothing was known to."""
+        """Take out the record that waits there; None if none is known to."""
         waiting = self._places[level].pop(offset, None)
         if waiting is None:
             return None
@@ -122,31 +122,31 @@ class KeyIndex:
         return waiting
 
     def at(self, level: int, offset: int) -> Waiting | None:
-        """What waits there, if anything is known to."""
+        """The record that waits there, if any is known to."""
         return self._places[level].get(offset)
 
     def head(self, key: int) -> Waiting | None:
-        """What goes first of a key; None: it is not held."""
+        """The first record of a key to be sent; None: the key is not held."""
         of_key = self._of_keys.get(key)
         return None if of_key is None else of_key[0]
 
     def waiting(self, key: int) -> Sequence[Waiting]:
-        """What waits of a key, in the order in which it goes."""
+        """The waiting records of a key, in the order in which they are sent."""
         return self._of_keys.get(key, ())
 
     def is_dead(self, key: int) -> bool:
-        """Whether the head of a key is among the dead letters: nothing of it goes."""
+        """Whether the head of a key is among the dead letters: no record of the key is sent."""
         head = self.head(key)
         return head is not None and head.level == DEAD
 
     def due(self, key: int) -> Waiting | None:
-        """What may go of a key, at its time: its head, where that is in the retry queue."""
+        """The record of a key that may be sent at its time: its head, if in the retry queue."""
         head = self.head(key)
         return head if head is not None and head.level == RETRY else None
 
     def stranded(self, key: int, after: Waiting | None = None) -> Iterator[Waiting]:
-        """Of a key whose head is dead, what waits in the retry queue nevertheless; of that, what
-        goes after one that waits there or did."""
+        """Records of a key with a dead head that still wait in the retry queue; only those after
+        ``after``, if given."""
         if self.is_dead(key):
             of_key = self._of_keys[key]
             first = 0 if after is None else bisect_right(of_key, after)

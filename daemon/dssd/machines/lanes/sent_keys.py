@@ -1,8 +1,8 @@
-"""The keys of records of a stream that were sent, as long as any of them may be out.
+"""The keys of sent records of a stream, for as long as the records may be out.
 
-Kept as they were read, a piece for each chunk. Invariant: of what is out the key is known; what
-nothing is out of is forgotten, so this holds about as much as is out. This module does not know
-what is out: it is told.
+There is a piece of keys for each chunk that was read. Invariant: the key of each record that is out
+is known; a piece of which no record is out is dropped in time, so this holds about as much as is
+out. This module asks its owner what is out.
 """
 
 from bisect import bisect_right
@@ -12,11 +12,11 @@ from itertools import compress
 from dss_core.progress import Range
 
 PIECES_MIN = 16
-"""So many pieces are kept without a look at which are needed."""
+"""Up to so many pieces are kept without a check of which are needed."""
 
 
 class SentKeys:
-    """Of one stream; ``out`` says what of a range is out."""
+    """The keys of one stream; ``out`` gives the parts of a range that are out."""
 
     __slots__ = ("_bases", "_look_at", "_out", "_pieces")
 
@@ -27,10 +27,10 @@ class SentKeys:
         self._look_at = PIECES_MIN
 
     def note(self, base: int, keys: Sequence[int]) -> None:
-        """Of the records from ``base`` on."""
+        """Keep the keys of the records from ``base`` on."""
         at = bisect_right(self._bases, base)
         if at and self._bases[at - 1] == base:
-            # Read again from the same place on: one of both has all that the other has.
+            # The same place was read again: the longer piece contains the other.
             if len(keys) > len(self._pieces[at - 1]):
                 self._pieces[at - 1] = keys
             return
@@ -54,7 +54,7 @@ class SentKeys:
         """The key of a record that is out; 0: it has none."""
         at = bisect_right(self._bases, offset) - 1
         while at >= 0:
-            # A piece that was read later may begin within one that was read before.
+            # A piece that was read later may overlap an earlier one.
             row = offset - self._bases[at]
             if row < len(self._pieces[at]):
                 return self._pieces[at][row]

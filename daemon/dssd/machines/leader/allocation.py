@@ -8,9 +8,9 @@
    ``ceil(s / n)`` streams, a leave only those of the leaver, and a balanced state nothing.
 3. Deterministic: equal arguments, equal answer; members and streams are taken in their order.
 
-`limited` is the same, cut to so many moves, those first that improve the balance most. It knows
-nothing of how streams change hands, nor what they weigh. What is shared out need not be streams:
-`shard_allocation` shares out shards by the same laws.
+`limited` does the same with a bound on moves; those that improve the balance most come first. This
+module does not know how streams change hands, nor how busy they are. `shard_allocation` shares out
+shards by the same laws.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from typing import TypeVar
 from dssd.machines.messages import BorrowerId
 
 Unit = TypeVar("Unit", bound=tuple[int, int])
-"""What is shared out, each as a whole."""
+"""The units that are shared out."""
 
 
 def sticky(
@@ -69,9 +69,9 @@ def _quotas(
     pinned: Mapping[BorrowerId, int],
     streams: int,
 ) -> dict[BorrowerId, int]:
-    """How many streams each member should own: the odd ones stay with those who own most.
+    """How many streams each member should own: a remainder stays with those who own most.
 
-    Whoever has more pinned than its share keeps just these, and the others share the rest.
+    A member with more pinned streams than its share keeps just these; the others share the rest.
     """
     quotas: dict[BorrowerId, int] = {}
     sharing = list(held)
@@ -98,8 +98,8 @@ def limited(
 ) -> dict[Unit, BorrowerId]:
     """At most so many of the changes that `sticky` makes, in the order of what they improve.
 
-    What a member is pinned to and what nobody owns comes first, then what the member with the most
-    streams gives, to the taker with the fewest.
+    Pinned streams and streams without an owner come first, then moves from the member with the
+    most streams to the taker with the fewest.
     """
     pins = pins or {}
     changes = sticky(streams, members, owners, pins)

@@ -1,10 +1,10 @@
 """The barrier between storage topics: which streams of a group that keeps the order are closed.
 
-A stream is closed until each of its parents is finished, durably, for this group; a closed stream
-is never finished. So no key goes on in a new storage topic before the old one holds nothing of it
-that is to come, however many switches there were. Invariant: a stream is judged when a parent of it
-finishes, goes, or is to be read again, when it appears, and at a takeover; who holds it then is
-asked for it. This module must not know how keys are routed.
+A stream is closed until each of its parents is durably finished for this group; a closed stream is
+never finished. So no record of a key is sent from a new storage topic while the older ones still
+have records of the key to send, however often the topic grew. Invariant: a stream is judged when it
+appears, at a takeover, and when a parent of it finishes, goes, or is to be read again; if it is
+closed by that, it is revoked from its holder. This module must not know how keys are routed.
 """
 
 from dssd.machines.leader.events import Rehomed
@@ -16,10 +16,10 @@ from dssd.machines.leader.turn import LeaderTurn
 
 
 def judge_all(turn: LeaderTurn) -> None:
-    """Streams came or went, or another leader had them before."""
+    """Judge all streams: some came or went, or this leader has just taken over."""
     state = turn.state
     state.barrier.children.clear()
-    # Parents are older, so they come first: what closes one closes those behind it.
+    # Parents are older, so they come first: a closed parent closes its children.
     for stream in state.order:
         lent = state.streams[stream]
         for parent in lent.parents or ():
@@ -28,7 +28,7 @@ def judge_all(turn: LeaderTurn) -> None:
 
 
 def go_on(turn: LeaderTurn) -> None:
-    """At the end of a step: judge those of which a parent has finished in it, or is it no more."""
+    """At the end of a step: judge the children of streams that turned finished or unfinished."""
     state = turn.state
     while state.barrier.turned:
         stream = state.barrier.turned.pop()
@@ -45,7 +45,7 @@ def _judge(turn: LeaderTurn, lent: LentStream) -> None:
 
 
 def judge_rehoming(turn: LeaderTurn) -> None:
-    """What could not begin while nothing was lent begins now, if there is anything to re-home."""
+    """Begin the re-homing that had to wait while nothing was lent, if it is still needed."""
     for stream in sorted(turn.state.barrier.rehoming):
         lent = turn.state.streams[stream]
         turn_stream(turn, lent, ParentsJudged(lent.is_closed))

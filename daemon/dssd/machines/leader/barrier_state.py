@@ -1,4 +1,4 @@
-"""What a group that keeps the order of keys has between storage topics.
+"""The state of the barrier between storage topics, in a group that keeps the order of keys.
 
 Part of the state of a leader: `barrier` and `going_back` change it. Shapes only: no rule is here.
 """
@@ -9,16 +9,16 @@ from dss_core.ids import StreamId
 
 
 class BackPhase(Enum):
-    """How far a stream has come that is to be read again: `going_back`."""
+    """The phases of a stream that is to be read again: `going_back`."""
 
     CLOSING = "closing"
     """Its descendants come back from their holders."""
     FENCING = "fencing"
-    """Nobody holds one, and that is being made durable."""
+    """Nobody holds a descendant, and that is being made durable."""
     MOVING = "moving"
-    """What has to go back is appended to its queues."""
+    """Entries that have to go back are being appended to its queues."""
     SAVING = "saving"
-    """That it is gone from theirs is being made durable."""
+    """Their removal from the queues of the descendants is being made durable."""
 
 
 class WayBack:
@@ -32,9 +32,9 @@ class WayBack:
         """Its descendants."""
         self.phase = BackPhase.CLOSING
         self.waits_for = [*lanes]
-        """Of those, what is not closed yet."""
+        """The descendants that are not closed yet."""
         self.grant_epoch = 0
-        """Under which its queues are appended to."""
+        """The grant epoch of the appends to its queues."""
 
 
 class Barrier:
@@ -44,12 +44,12 @@ class Barrier:
 
     def __init__(self) -> None:
         self.children: dict[StreamId, list[StreamId]] = {}
-        """The streams that wait for a stream."""
+        """By parent: the streams that wait for it."""
         self.turned: list[StreamId] = []
-        """Those that are finished by now, durably, or are it no more, or are to be read again:
-        their children are to be judged."""
+        """Streams that are durably finished by now, or no longer, or are to be read again: their
+        children are to be judged."""
         self.rehoming: set[StreamId] = set()
         self.going_back: set[StreamId] = set()
-        """Those that were read to their ends, and are to be read again."""
+        """Streams that were read to their ends, and are to be read again."""
         self.back: WayBack | None = None
-        """Of the one of them whose turn it is."""
+        """The way back of the stream whose turn it is."""

@@ -1,10 +1,10 @@
 """The commits of a leader: what the next one holds, and when it begins.
 
-There is one commit at a time; what changes meanwhile goes into the next. Reports gather for a
-while; what somebody waits for (a grant, a final report, a synchronous ack) is committed at once,
-and takes gathered reports along. Invariant: a stream that is in `Leader.dirty` has changes that no
-commit holds, and one that is not is durable as it stands once no commit is under way. This module
-does not know what a stream does once it is durable: that is `stream_acts`.
+There is one commit at a time; later changes go into the next. Reports gather for a while. A change
+that somebody waits for (a grant, a final report, a synchronous ack) is committed at once, together
+with the gathered reports. Invariant: a stream in `Leader.dirty` has changes that no commit holds;
+any other stream is durable as it stands once no commit is under way. This module does not know what
+a stream does once it is durable: that is `stream_acts`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -67,7 +67,7 @@ def _first(streams: Iterable[StreamId], count: int) -> list[StreamId]:
 
 
 def take_committed(turn: LeaderTurn, given: Committed) -> Iterator[tuple[LentStream, Saved]]:
-    """A commit is durable: its streams, and what each of them is told."""
+    """A commit is durable: yields its streams, each with its `Saved` event."""
     state = turn.state
     if given.commit_id != state.commit_id or not state.is_committing():
         return

@@ -18,8 +18,8 @@ from dssd.machines.messages import BorrowerId, SessionId, Stall, ToBorrower, ToL
 from dssd.machines.queues import Queues
 
 Parents = tuple[StreamId, ...] | None
-"""Of a group that keeps the order of keys: the streams of the storage topic before that can hold
-keys of this one; its records come once those are finished. None: the group keeps no order."""
+"""In a group that keeps the order of keys: the streams of the storage topic before that can hold
+keys of this one. Its records are sent once these are finished. None: the group keeps no order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ class StoredStream:
     end: int
     """The stream's next offset at the takeover."""
     sealed_end: int | None
-    """Where its last record ends, of a sealed storage topic; else None."""
+    """The end of the stream if its storage topic is sealed; else None."""
     grant_epoch: int = 0
     session_id: SessionId | None = None
     borrower_id: BorrowerId | None = None
-    """Not None: the last grant did not end with an exact report."""
+    """The holder. Not None: the last grant did not end with an exact report."""
     attempts: Attempts = ()
     finished: bool = False
     fate: Fate = NO_FATE
@@ -45,9 +45,9 @@ class StoredStream:
     marked_below: int = 0
     """Unacked records below it were perhaps handed out before."""
     pinned_session_id: SessionId | None = None
-    """An operator gave it to this session, until that one leaves."""
+    """An operator pinned it to this session, until the session leaves."""
     queues: Queues = ()
-    """Of a group that has queues: those of the stream."""
+    """The stream's queues, in a group that has queues."""
     parents: Parents = None
 
 
@@ -57,27 +57,27 @@ class CursorMove:
 
     stream: StreamId
     number: int
-    """Of the operation; they rise."""
+    """The number of the operation; numbers rise."""
     dropped: Ranges
-    """No longer acknowledged. Normalised."""
+    """Offsets that become unacknowledged. Normalised."""
     added: Ranges
-    """Acknowledged, after that. Normalised."""
+    """Offsets that become acknowledged, after ``dropped``. Normalised."""
     cancelled: bool = False
-    """Its operation was cancelled before a leader heard of it: it is not to be made."""
+    """Its operation was cancelled before a leader heard of it: the move is not made."""
     redriven: Ranges = ()
-    """Of the stream's dead letters: they are to come back."""
+    """Dead letters of the stream to redrive."""
     redrive_ms: int = 0
-    """They come evenly over so long."""
+    """The duration over which they come back evenly."""
     whole_keys: bool = False
-    """They are all that is dead of their keys."""
+    """They are all the dead letters of their keys."""
     discarded: Ranges = ()
-    """Of the stream's dead letters: they are done."""
+    """Dead letters of the stream to discard."""
     errand: str = ""
     """What is to be done with ``entries``; empty: nothing."""
     entries: Ranges = ()
-    """Of the stream's retry queue."""
+    """Entries of the stream's retry queue."""
     stops_redrive: bool = False
-    """Its operation was cancelled while it deals with entries of queues: the others stay."""
+    """Its operation was cancelled while holders dealt with its entries: the others stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +187,8 @@ class SessionClosed:
     session_id: SessionId
     now_ms: int
     silent_ms: int | None = None
-    """The client was lost and may live: it may hand out what it has for a while, and has said
-    nothing for so long. None: it hands out nothing more."""
+    """For how long the lost client has said nothing. It may live, and hand out for a while what
+    it has. None: it hands out nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ class StreamsChanged:
     present: tuple[PresentStream, ...] = ()
     gone: tuple[StreamId, ...] = ()
     slicing: Slicing | None = None
-    """As it is with them; None: as it was."""
+    """The slicing that includes them; None: it did not change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,19 +250,19 @@ class Rehomed:
     grant_epoch: int
     """As in the `Rehome`."""
     queues: Queues
-    """As they are then: nothing is left in them."""
+    """The lane's queues after that: nothing is left in them."""
     now_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class WentBack:
-    """What had to go back to a stream is durable in its queues."""
+    """All entries that had to go back to a stream are durable in its queues."""
 
     stream: StreamId
     grant_epoch: int
     """As in the `GoBack`."""
     lanes: tuple[tuple[StreamId, Queues], ...]
-    """Of lanes that something went from: their queues as they are then."""
+    """Lanes that lost entries by this, with their queues after it."""
     now_ms: int
 
 
@@ -275,7 +275,7 @@ class Destroyed:
 
 @dataclass(frozen=True, slots=True)
 class SessionsEnding:
-    """The daemon stops, and ends its sessions: `StopAsked` comes behind their goodbyes."""
+    """The daemon stops, and ends its sessions: `StopAsked` follows their goodbyes."""
 
     now_ms: int
 
@@ -314,7 +314,7 @@ LeaderInput = (
 
 @dataclass(frozen=True, slots=True)
 class StreamRecord:
-    """What a commit says of one stream."""
+    """The state of one stream in a commit."""
 
     stream: StreamId
     progress: Progress
@@ -328,9 +328,9 @@ class StreamRecord:
     marked_below: int = 0
     """As in `StoredStream`."""
     ended_move: EndedMove | None = None
-    """A move that is pending no longer once this is committed."""
+    """The move that this commit ends."""
     queues: Queues = ()
-    """Those of its queues that no commit holds as they stand."""
+    """Queues with changes that no commit holds yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,9 +339,9 @@ class GrantRecord:
 
     grant_epoch: int
     session_id: SessionId | None
-    """Who holds it or held it last, and may come back for it after a restart."""
+    """The session that holds it or held it last, and may come back for it after a restart."""
     borrower_id: BorrowerId | None
-    """The holder, while it is in doubt what was handed out; else None."""
+    """The holder, while we cannot know what it handed out; else None."""
     pinned_session_id: SessionId | None = None
     """As in `StoredStream`."""
 
@@ -371,7 +371,7 @@ class Persist:
 
 @dataclass(frozen=True, slots=True)
 class Concluded:
-    """Nothing of what the operation asked is left to do here, and what was done is durable."""
+    """This leader has done all that the operation asked, durably."""
 
     number: int
 
@@ -391,7 +391,7 @@ class Rehome:
 
 
 class ClosedLane(NamedTuple):
-    """A lane that nobody holds, nor will before the `WentBack`."""
+    """A lane that nobody holds until the `WentBack`."""
 
     stream: StreamId
     grant_epoch: int
@@ -402,10 +402,10 @@ class ClosedLane(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GoBack:
-    """Append to the queues of a stream that was read to its end what later streams hold of it: what
-    waits there of its keys, and not behind all of its records. Answer with `WentBack`.
+    """Move entries from the queues of later streams back to the queues of a stream that was read to
+    its end: those of its keys that do not come behind all of its records. Answer with `WentBack`.
 
-    Nobody holds it, nor one of those lanes, until then.
+    Until then nobody holds the stream, nor any of those lanes.
     """
 
     stream: StreamId
@@ -416,7 +416,7 @@ class GoBack:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Nobody holds a stream, that is durable, and it stays so until `LendAgain`."""
+    """Durably nobody holds a stream, and it stays so until `LendAgain`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,7 +467,7 @@ class StreamView:
     stream: StreamId
     state: str
     client_id: str
-    """Of the holder; empty where it is free."""
+    """The session of the holder; empty if the stream is free."""
     grant_epoch: int
     progress: Progress
     state_age_ms: int
@@ -479,7 +479,7 @@ class StreamView:
     moving: bool = False
     """An operation waits to move its cursor."""
     owner: BorrowerId | None = None
-    """Who has it or is to have it next."""
+    """The session that has it or is to have it next."""
     pinned_session_id: SessionId | None = None
     """As in `StoredStream`."""
     pinned_to: str = ""
@@ -487,7 +487,7 @@ class StreamView:
     queues: Queues = ()
     """As in `StoredStream`."""
     waits_for: tuple[StreamId, ...] = ()
-    """Of a closed stream: the parents that are not finished."""
+    """The unfinished parents of a closed stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,11 +499,11 @@ class LeaderView:
     members: tuple[MemberView, ...]
     streams: tuple[StreamView, ...]
     pause_obeyed: bool = True
-    """Nobody has still to confirm whether the group is paused."""
+    """All members have confirmed whether the group is paused."""
 
 
 class StreamGlance(NamedTuple):
-    """Of a stream, what says whether anything of it changed; values are replaced, never changed."""
+    """Values of a stream that tell whether it changed; they are replaced, never mutated."""
 
     stream: StreamId
     progress: Progress

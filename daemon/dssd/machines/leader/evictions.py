@@ -1,10 +1,10 @@
 """How operations end a member for good, and keep a client out.
 
-An eviction is an orderly end: all that the member holds is revoked, within the grace that the
-operation gives but no sooner than a client can say how far it handed out, and it gets nothing
-more. Once it has let go of everything, or its lease has ended, it is no member any more, and is
-told so with a final code: its agent does not come back. A *ban* keeps a client out until its time:
-whoever of it wants the leader is told so with a final code.
+An eviction is an orderly end. The leader revokes all streams of the member, within the grace that
+the operation gives, but leaves enough time for the client to say how far it handed out. The member
+gets nothing more. Once it has let go of everything, or its lease has ended, it is removed with a
+final code, so its agent does not come back. A *ban* keeps a client out until a time: its borrowers
+that look for the leader get a final code.
 Invariant: a member that is being evicted is leaving. This module does not know who gets the streams
 (`rebalance`).
 """
@@ -42,7 +42,7 @@ def evict(turn: LeaderTurn, asked: Evict) -> None:
 
 
 def _meant(state: Leader, asked: Evict) -> list[Member]:
-    """Where the member is no more, it may have come back as another of its session."""
+    """The members to evict. A member that is gone may have come back as another of its session."""
     if asked.ban is not None:
         return [each for each in state.members.values() if each.client_id == asked.ban.client_id]
     if asked.borrower_id in state.members:
@@ -56,12 +56,12 @@ def _begin(turn: LeaderTurn, member: Member) -> None:
     note_leaving(turn, member)
     for stream in sorted(member.streams):
         turn_stream(turn, state.streams[stream], RevokeDecided(None))
-    # Each of its streams has an heir before it is free.
+    # The rebalance names an heir for each of its streams before they are free.
     rebalance_by(turn, turn.now_ms)
 
 
 def end_evicted(turn: LeaderTurn) -> None:
-    """Those that have let go of everything are no members any more."""
+    """Remove evicted members that have let go of everything."""
     state = turn.state
     for borrower_id, eviction in list(state.evictions.by_member.items()):
         member = state.members[borrower_id]
@@ -72,7 +72,7 @@ def end_evicted(turn: LeaderTurn) -> None:
 
 
 def eviction_notice(state: Leader, borrower_id: BorrowerId, reason: str) -> Invalidate:
-    """What an evicted borrower is told, each time it speaks."""
+    """The answer to each message of an evicted borrower."""
     code = BorrowerEvicted.code
     return Invalidate(borrower_id, state.leader_epoch, code, detail=reason)
 
@@ -100,14 +100,14 @@ def end_ban(turn: LeaderTurn, client_id: str) -> None:
 
 
 def _is_to_be_evicted(state: Leader, client_id: str) -> bool:
-    """Its members give back what they hold to this leader first, which is to evict them."""
+    """Whether a ban waits for the client's members to come back: they are evicted in order."""
     waiting = state.hand_overs.postponed.values()
     bans = [each.ban for each in waiting if isinstance(each, Evict) and each.ban is not None]
     return any(ban.client_id == client_id for ban in bans)
 
 
 def ban_notice(state: Leader, borrower_id: BorrowerId, client_id: str) -> Invalidate | None:
-    """What a borrower of a banned client is told, unless it is a member; else None."""
+    """The refusal for a borrower of a banned client that is not a member; else None."""
     ban = state.evictions.bans.get(client_id)
     if ban is None or borrower_id in state.members or _is_to_be_evicted(state, client_id):
         return None

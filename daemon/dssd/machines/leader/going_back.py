@@ -11,15 +11,15 @@ Records of its keys may be out, or wait, in its *descendants*: its children, the
             ▼
     that it is gone from their queues is made durable ──► the move is made; it may be lent
 
-What waits in a descendant and comes behind all records of the stream stays where it is: a closed
-lane is lent to nobody, and when it opens again, its index of keys has that in order. So a key that
-is held stays held in the stream that is read again, as it would where only one is.
+Entries of a descendant that come behind all records of the stream stay where they are: a closed
+lane is lent to nobody, and when it opens again, its index of keys has them in order. So a held key
+stays held in the stream that is read again, just as in a topic that never grew.
 
-One stream goes at a time, the oldest first: what goes back to it, goes back to none behind it.
-Invariants: until the move is made the stream counts as unfinished; what was begun goes on to its
-end, also where its operation is cancelled, and under the next leader, which finds the move pending.
-A move that was cancelled is not made, and what came back is re-homed once more. This module must
-not know how keys are routed, nor what queues hold.
+One stream goes back at a time, the oldest first: entries that go back to it need not go back to
+later ones. Invariants: until the move is made the stream counts as unfinished; once begun, going
+back is completed, even if its operation is cancelled, or under the next leader, which finds the
+move pending. A cancelled move is not made, and the entries that came back are re-homed once more.
+This module must not know how keys are routed, nor what queues hold.
 """
 
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ from dssd.machines.queues import merged_queues
 
 
 def take_pending(turn: LeaderTurn, moves: Iterable[CursorMove]) -> None:
-    """What a leader before may have begun goes on, before anything is re-homed or lent."""
+    """Go on with moves that an earlier leader may have begun, before any re-homing or lending."""
     state = turn.state
     for move in moves:
         lent = state.streams.get(move.stream)
@@ -52,7 +52,7 @@ def take_pending(turn: LeaderTurn, moves: Iterable[CursorMove]) -> None:
 
 
 def go_on(turn: LeaderTurn) -> None:
-    """At the end of a step: the next phase, where the one before it is over."""
+    """At the end of a step: begin the next phase, if the present one is over."""
     barrier = turn.state.barrier
     while barrier.back is not None or barrier.going_back:
         if barrier.back is None:
@@ -75,7 +75,7 @@ def _descendants(state: Leader, stream: StreamId) -> tuple[StreamId, ...]:
 
 
 def _is_further(turn: LeaderTurn, back: WayBack) -> bool:
-    """Whether it has come a phase further."""
+    """Begin the next phase if this one is over; returns whether it did."""
     match back.phase:
         case BackPhase.CLOSING:
             return _close(turn, back)
@@ -118,7 +118,7 @@ def _begin(turn: LeaderTurn, back: WayBack) -> bool:
 
 
 def take_went_back(turn: LeaderTurn, given: WentBack) -> None:
-    """What waits in the queues of descendants has gone as far back as it has to."""
+    """The entries of descendants that had to go back are in the stream's queues."""
     state, back = turn.state, turn.state.barrier.back
     if back is None or (back.stream, back.grant_epoch) != (given.stream, given.grant_epoch):
         return
@@ -146,7 +146,7 @@ def _are_unsaved(state: Leader, streams: Iterable[StreamId]) -> bool:
 
 
 def forget(turn: LeaderTurn, stream: StreamId) -> None:
-    """The stream is gone; what rests on it begins anew."""
+    """The stream is gone; a way back that involves it begins anew."""
     barrier = turn.state.barrier
     barrier.going_back.discard(stream)
     if barrier.back is not None and stream in (barrier.back.stream, *barrier.back.lanes):
@@ -154,6 +154,6 @@ def forget(turn: LeaderTurn, stream: StreamId) -> None:
 
 
 def is_under_way(state: Leader) -> bool:
-    """Whether something is on its way from one queue to another."""
+    """Whether entries are being moved from one lane's queues to another's."""
     back = state.barrier.back
     return back is not None and back.phase is not BackPhase.CLOSING

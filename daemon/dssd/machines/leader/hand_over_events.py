@@ -1,7 +1,7 @@
 """What operations on members and grants ask of a leader.
 
-Shapes only: `hand_overs` and `evictions` do it. A session is named where a member may come back as
-another borrower before it is done.
+Shapes only: the rules are in `hand_overs` and `evictions`. An event names a session where a member
+may come back as another borrower before the operation is done.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class HandOver(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rebalance:
-    """Make these hand-overs. One whose giver or taker is another by now is void."""
+    """Make these hand-overs. One is void if the stream's owner changed or the taker is gone."""
 
     number: int
     moves: tuple[HandOver, ...]
@@ -46,7 +46,7 @@ class RevokeGrant:
     stream: StreamId
     session_id: SessionId
     taker: BorrowerId | None = None
-    """None, or gone: the one that has the fewest."""
+    """The taker. None, or gone: the member with the fewest streams."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,11 @@ class Evict:
     reason: str
     """A sentence, for the client."""
     grace_ms: int | None = None
-    """How long it may take for that; None: as for every revoke."""
+    """How long it may take to give streams back; None: as for every revoke."""
     ban: Ban | None = None
     """Keeps its client out from now on; all its members are ended."""
     subscription: int | None = None
-    """With which it began: what its client subscribes to later is not meant. None: any."""
+    """The subscription to end, so that a later one of the client is not. None: any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class LiftBan:
 
 @dataclass(frozen=True, slots=True)
 class CancelHandOvers:
-    """Begin nothing more of the operation; what of it is under way is done."""
+    """Begin no more hand-overs of the operation; those under way are completed."""
 
     number: int
 

@@ -10,10 +10,10 @@ Each hand-over is the orderly one of a rebalance: revoke with an heir, final rep
    is pinned.
 3. A revoke gives the stream to the member that was planned, else to the other one that has the
    fewest, and pins it there: the next rebalance might hand it straight back otherwise.
-4. While streams are kept for those who held them (`Leader.reserve`), hand-overs wait: who is to
-   give or to take may not be back yet.
-5. A cancellation lets go of what was not begun; a hand-over that is under way is done, for a holder
-   that was asked for its stream may have let go of it.
+4. While streams are kept for their last holders (`Leader.reserve`), hand-overs wait: the owner or
+   the taker may not be back yet.
+5. A cancellation drops hand-overs that were not begun. One that is under way is completed, because
+   the holder may have let go of its stream already.
 
 Invariant: an operation that is under way already is not begun again. This module does not know when
 a hand-over is done (`hand_overs_under_way`).
@@ -47,7 +47,7 @@ from dssd.machines.messages import BorrowerId, SessionId
 
 
 def is_postponed(turn: LeaderTurn, asked: HandOverInstruction) -> bool:
-    """Whether it waits, or is under way already."""
+    """Whether the hand-over has to wait, or is under way already."""
     state = turn.state
     if state.reserve is not KeptFor.NOTHING:
         state.hand_overs.postponed[asked.number] = asked
@@ -110,7 +110,7 @@ def transfer_grant(turn: LeaderTurn, asked: TransferGrant) -> None:
 
 
 def revoke_grant(turn: LeaderTurn, asked: RevokeGrant) -> None:
-    """Take the stream from the session, and give it to the one that has the fewest."""
+    """Revoke the stream; it goes to the planned member, or to the one with the fewest."""
     if is_postponed(turn, asked):
         return
     state = turn.state
@@ -144,7 +144,7 @@ def unpin(turn: LeaderTurn, asked: Unpin) -> None:
 
 
 def cancel_hand_overs(turn: LeaderTurn, asked: CancelHandOvers) -> None:
-    """Forget what of the operation was not begun; an eviction that was ends by itself."""
+    """Drop what the operation has not begun; an eviction that was begun ends by itself."""
     state, number = turn.state, asked.number
     hand_overs = state.hand_overs
     postponed = hand_overs.postponed.get(number)
@@ -160,7 +160,7 @@ def cancel_hand_overs(turn: LeaderTurn, asked: CancelHandOvers) -> None:
 
 
 def _was_begun(state: Leader, asked: HandOverInstruction) -> bool:
-    """Whether a leader of before has pinned the stream for it: the pin moves it in any case."""
+    """Whether an earlier leader has pinned the stream for it: then the pin moves the stream."""
     if not isinstance(asked, TransferGrant | RevokeGrant):
         return False
     lent = state.streams.get(asked.stream)
@@ -186,7 +186,7 @@ def _hand_to(turn: LeaderTurn, lent: LentStream, taker: Member, number: int) -> 
 
 
 def _together(state: Leader, lent: LentStream) -> list[LentStream]:
-    """The stream, with all others of its shard where streams are shared out so."""
+    """The stream, and all others of its shard in a group that is shared out by shards."""
     if state.shards.slicing is None:
         return [lent]
     mates = state.shards.lanes[state.shards.slicing.shard_of(lent.stream).number]

@@ -1,11 +1,11 @@
 """Which operations on members and grants are under way at a leader, and when each is done.
 
-A hand-over is done when the stream is granted to a member of the taker's session, and what it
-changed of the grant's row is durable. It is *void* once nothing leads to that any more: its stream
-or its taker is gone, or the stream goes to somebody else. An eviction is done when the member is
-gone, however it went. Invariant: `HandOvers.unended` has a number exactly while a hand-over of it
-is neither done nor void; when the last one is, the leader says `Concluded`. This module does not
-know what begins a hand-over (`hand_overs`) or an eviction (`evictions`).
+A hand-over is done when the stream is granted to a member of the taker's session, and its change of
+the grant's row is durable. It is *void* once it cannot come to that: its stream or its taker is
+gone, or the stream goes to somebody else. An eviction is done when the member is gone, however it
+went. Invariant: `HandOvers.unended` has the number of an operation exactly while one of its
+hand-overs is neither done nor void; after the last one the leader says `Concluded`. This module
+does not know what begins a hand-over (`hand_overs`) or an eviction (`evictions`).
 """
 
 from dss_core.ids import StreamId
@@ -19,7 +19,7 @@ from dssd.machines.messages import SessionId
 
 
 def open_hand_over(turn: LeaderTurn, lent: LentStream, opened: OpenHandOver) -> None:
-    """Wait for it. One of another operation that had the stream is void by that."""
+    """Wait for a hand-over. It voids an earlier one of the stream by another operation."""
     hand_overs = turn.state.hand_overs
     before = hand_overs.open.get(lent.stream)
     hand_overs.open[lent.stream] = opened
@@ -95,13 +95,13 @@ def stays(state: Leader, session_id: SessionId) -> bool:
 
 
 def end_hand_over(turn: LeaderTurn, number: int, stream: StreamId) -> None:
-    """The operation has nothing to wait for at the stream any more."""
+    """The operation waits for the stream no longer."""
     turn.state.hand_overs.unended[number].discard(stream)
     conclude_if_handed(turn, number)
 
 
 def conclude_if_handed(turn: LeaderTurn, number: int) -> None:
-    """Say so where no hand-over of the operation is left."""
+    """Conclude the operation if none of its hand-overs is left."""
     unended = turn.state.hand_overs.unended
     if not unended.get(number):
         unended.pop(number, None)
@@ -109,6 +109,6 @@ def conclude_if_handed(turn: LeaderTurn, number: int) -> None:
 
 
 def conclude_if_evicted(turn: LeaderTurn, number: int) -> None:
-    """Say so where no member is left that the operation evicts."""
+    """Conclude the operation if no member is left that it evicts."""
     if all(each.number != number for each in turn.state.evictions.by_member.values()):
         turn.effects.append(Concluded(number))

@@ -14,8 +14,8 @@
                each stream has the queues and the parents that it is given, and is lent to its heir
 
 Invariant: from `Held` to `LendAgain` the progress of each stream, and of its queues, is durable as
-it stands, and no report changes it: those of older grants are fenced. So what is decided then, by
-what the queues hold, stays true. This module must not know why queues come or go.
+it stands. No report changes it: those of older grants are fenced. So a decision that is made then
+from the contents of the queues stays true. This module must not know why queues come or go.
 """
 
 from dataclasses import replace
@@ -41,7 +41,7 @@ def hold(turn: LeaderTurn, given: Hold) -> None:
 
 
 def go_on(turn: LeaderTurn) -> None:
-    """At the end of a step: the next phase, where the one before it is over."""
+    """At the end of a step: begin the next phase, if the present one is over."""
     state = turn.state
     if state.holding is Holding.WAITING and state.reserve is KeptFor.NOTHING:
         state.holding = Holding.TAKING_BACK
@@ -100,7 +100,7 @@ def _is_unsaved(state: Leader, stream: StreamId) -> bool:
 
 
 def _change_queues(lent: LentStream, queues: Queues) -> None:
-    """What a commit or a report says that began before is of other queues."""
+    """Replace the queues, and fence commits and reports that are about the queues before."""
     fence(lent)
     lent.queues = lent.saved_queues = queues
     if queues:

@@ -1,9 +1,9 @@
 """What operations ask of a leader, and when the leader has done it.
 
-An instruction may come more than once, and after a restart what is pending comes with the takeover:
-so each is harmless the second time. Invariant: every instruction is answered by `Concluded` sooner
-or later, at once where there is nothing to do. This module does not know what a move makes of
-progress (`cursor_moves`).
+An instruction may come more than once, and after a restart pending ones come with the takeover; so
+each is harmless the second time. Invariant: every instruction is answered by `Concluded` sooner or
+later, at once if there is nothing to do. This module does not know how a move changes progress
+(`cursor_moves`).
 """
 
 from collections.abc import Callable, Mapping
@@ -54,7 +54,7 @@ def take_instruction(turn: LeaderTurn, given: Instructed) -> None:
 
 
 def take_pending_moves(turn: LeaderTurn, moves: tuple[CursorMove, ...]) -> None:
-    """Begin what a leader before had not ended, and wait for the entries that holders deal with."""
+    """Resume moves that an earlier leader had not ended, and errands that holders still have."""
     for lent in turn.state.streams.values():
         if lent.at_work():
             turn.state.moving.setdefault(lent.at_work(), set()).add(lent.stream)
@@ -79,7 +79,7 @@ def _give_up_moves(turn: LeaderTurn, number: int, moves: tuple[CursorMove, ...])
 
 
 def begin_postponed(turn: LeaderTurn) -> None:
-    """What waited for the end of the reservations begins."""
+    """Begin the instructions that waited for the end of the reservations."""
     state = turn.state
     postponed = state.hand_overs.postponed
     if postponed and state.reserve is KeptFor.NOTHING:
@@ -89,7 +89,7 @@ def begin_postponed(turn: LeaderTurn) -> None:
 
 
 def void_postponed(turn: LeaderTurn) -> None:
-    """Nobody is left to give or to take."""
+    """No member is left: conclude the postponed instructions."""
     waiting, turn.state.hand_overs.postponed = turn.state.hand_overs.postponed, {}
     turn.effects.extend(Concluded(number) for number in sorted(waiting))
 
@@ -108,7 +108,7 @@ def _move_cursors(turn: LeaderTurn, asked: MoveCursors) -> None:
 
 
 def _who_stays(turn: LeaderTurn, lent: LentStream) -> BorrowerId | None:
-    """Who holds it, and shall have it again."""
+    """The holder, unless it is leaving: it shall have the stream again."""
     holder = turn.state.members.get(lent.holder) if lent.holder is not None else None
     return None if holder is None or holder.leaving else lent.holder
 
@@ -124,7 +124,7 @@ def _cancel_moves(turn: LeaderTurn, asked: CancelMoves) -> None:
     for stream in sorted(turn.state.moving.get(asked.number, ())):
         lent = turn.state.streams[stream]
         if asked_of_holder(lent.queues) == asked.number:
-            # Its holder may have heard of it: it goes on with what it has begun.
+            # The holder may know of the move already, and goes on with what it has begun.
             stop = CursorMove(stream, asked.number, (), (), stops_redrive=True)
             turn_stream(turn, lent, MoveAsked(stop, _who_stays(turn, lent)))
         else:

@@ -1,7 +1,7 @@
 """The state of one stream of a group, as its leader lends it.
 
-Apart from `stream`, whose transitions change it. Invariant: it has a holder in the states of `HELD`
-only; otherwise `holder` names who held it last.
+`stream` has the transitions that change it. Invariant: it has a holder in the states of `HELD`
+only; otherwise `holder` names the last holder.
 """
 
 from enum import Enum
@@ -45,7 +45,7 @@ NOT_LENT = frozenset({StreamState.CLOSED, StreamState.REHOMING, StreamState.FINI
 """The states in which nobody may have a stream."""
 
 TRANSIENT = frozenset({StreamState.GRANTING, StreamState.REVOKING, StreamState.REVOKED})
-"""The states in which something is sent again until it is answered."""
+"""The states in which a message is sent again until it is answered."""
 
 ENDED_BY_DEADLINE = frozenset({StreamState.GRANTING, StreamState.REVOKING})
 """The states that a deadline ends: the holder is then told that the stream is revoked. `REVOKED`
@@ -70,11 +70,11 @@ class LentStream:
         self.grant_epoch = stored.grant_epoch
         self.session_id = stored.session_id
         self.pinned_session_id = stored.pinned_session_id
-        """Whose member it stays with; None: whoever allocation chooses."""
+        """The session whose member it stays with; None: allocation chooses."""
         self.holder = stored.borrower_id
-        """Who holds it; while it is free, who held it last."""
+        """The holder; while the stream is free, the last holder."""
         self.heir: BorrowerId | None = None
-        """Who gets it next, where that is planned."""
+        """The member that gets it next, if that is planned."""
         self.progress = stored.progress
         self.saved = stored.progress
         self.frontier = stored.frontier
@@ -90,27 +90,27 @@ class LentStream:
         """Why delivery is paused, as its holder says."""
         self.cursor_generation = stored.cursor_generation
         self.move: CursorMove | None = None
-        """What an operation asks for, until nobody holds the stream."""
+        """The move that an operation asks for; it waits until nobody holds the stream."""
         self.ended_move: EndedMove | None = None
-        """A move that was made or cancelled, while no commit says so."""
+        """A move that was made or cancelled, until a commit holds that."""
         self.cancelled_moves: set[int] = set()
-        """Numbers of moves that this leader did not make and will not: they may be asked again."""
+        """Numbers of moves that this leader has cancelled: they may be asked for again."""
         self.moved_epoch = 0
-        """The grant epoch that the last move gave; what was committed before it says nothing."""
+        """The grant epoch of the last move; progress that was committed before it is void."""
         self.reserved = False
         self.durable = False
-        """What the present state waits for is committed."""
+        """The commit that the present state waits for is durable."""
         self.grant_unsaved = False
         self.since_ms = 0
         self.shard: Shard | None = None
-        """Of which shard its holder has it, in a group that is shared out by shards."""
+        """The shard under which its holder has it, in a group that is shared out by shards."""
         self.shard_epoch = 0
         self.parents: Parents = stored.parents
         self.is_closed = self.goes_back = False
-        """A parent of it is not finished; and its move opens it again, which was read to its end:
-        `going_back`."""
+        """``is_closed``: a parent is not finished. ``goes_back``: its move opens it again after it
+        was read to its end (`going_back`)."""
         self.finish_saved = stored.finished
-        """It is finished, and that is durable: so for its children it is."""
+        """It is durably finished, so it no longer closes its children."""
         if not stored.finished and (stored.grant_epoch or self.keeps_order):
             self.queues = out_of_sight(self.queues)
         if stored.finished or (self.is_over() and not self.keeps_order):
@@ -118,8 +118,8 @@ class LentStream:
 
     @property
     def keeps_order(self) -> bool:
-        """Whether its group keeps the order of keys: parents come first, and children get what is
-        left in its queues."""
+        """Whether its group keeps the order of keys: parents are read before children, and what is
+        left in its queues is re-homed to its children."""
         return self.parents is not None
 
     def is_read(self) -> bool:
@@ -127,8 +127,8 @@ class LentStream:
         return self.sealed_end is not None and self.progress.floor >= self.sealed_end
 
     def is_at_end(self) -> bool:
-        """Whether everything it will ever hold is acknowledged, or dead; where its children get
-        what is dead, that is none."""
+        """Whether everything it will ever hold is acknowledged or a dead letter. If the group keeps
+        the order, no dead letter may be left, as these go to the children."""
         if not self.is_read() or not self.queues:
             return self.is_read()
         retry, dead = self.queues
@@ -136,15 +136,15 @@ class LentStream:
         return retry.is_empty and is_left and not asked_of_holder(self.queues)
 
     def is_over(self) -> bool:
-        """Whether it is at its end, and nothing is in its queues that nobody reported."""
+        """Whether it is at its end, and its queues hold no unreported entries."""
         return self.is_at_end() and are_known(self.queues)
 
     def is_to_rehome(self) -> bool:
-        """Whether something may be in its queues that its children have to get."""
+        """Whether its queues may hold entries that have to go to its children."""
         return self.keeps_order and self.is_read() and not self.is_over()
 
     def at_work(self) -> int:
-        """The operation whose entries its holder has durably not dealt with, all of them; or 0."""
+        """The operation that the holder has, as far as is durable, not completed; or 0."""
         return asked_of_holder(self.saved_queues)
 
     def is_exact(self) -> bool:
@@ -152,7 +152,7 @@ class LentStream:
         return not self.unmeasured and self.suspect_end <= max(self.frontier, self.progress.floor)
 
     def record(self) -> StreamRecord:
-        """What a commit shall say of it."""
+        """Its state for a commit."""
         grant = None
         if self.grant_unsaved:
             doubtful = self.state in HELD or self.reserved or not self.is_exact()
@@ -178,7 +178,7 @@ class LentStream:
         )
 
     def granted(self, pause: Pause = NO_PAUSE) -> GrantedStream:
-        """What its holder is told, of a group of that pause."""
+        """Its state for a grant message, with the pause of the group."""
         suspect_end = max(self.suspect_end, self.frontier)
         return GrantedStream(
             self.stream,

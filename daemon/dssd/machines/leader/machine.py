@@ -2,14 +2,14 @@
 
 docs/protocol.md has the whole protocol.
 
-The leader itself only loads, leads and stops. What happens to one stream is in `stream`, and
-`stream_acts` carries out what follows from it. Rules:
+The leader itself only loads, leads and stops. `stream` has the states of one stream, and
+`stream_acts` carries out the acts that follow. Rules:
 
-1. *Persist before send.* A `Persist` is answered by `Committed` before a `Grant` or a `Revoked`
-   leaves that rests on it. One commit at a time: what changes meanwhile goes into the next, so a
-   stream that is not dirty after a commit is durable as it stands.
-2. Reports gather for 50 ms, or twice the last commit's duration; what somebody waits for (a grant,
-   a final report) is committed at once, and takes gathered reports along.
+1. *Persist before send.* A `Grant` or a `Revoked` is sent only after the commit that it depends on:
+   a `Persist` that was answered by `Committed`. One commit at a time: later changes go into the
+   next, so a stream that is not dirty after a commit is durable as it stands.
+2. Reports gather for 50 ms, or twice the last commit's duration. A change that somebody waits for
+   (a grant, a final report) is committed at once, together with the gathered reports.
 3. Each transient state of each stream has its own resend and its own deadline; each member has its
    own lease, extended by each of its messages. No timer depends on the traffic of others.
 4. Joins and leaves gather for 200 ms. A death is acted on at once, except that a large group rests
@@ -19,18 +19,18 @@ The leader itself only loads, leads and stops. What happens to one stream is in 
    0.67 L, 4 s with a lease of 6 s. Where only the leader is new, a stream whose last grant did not
    end exactly is kept for its holder, for L. Others get only the rest, and nothing is revoked
    meanwhile.
-6. A message of an older leader epoch counts only as far as its grant epochs prove. A borrower that
-   is no member is asked to present itself if it knows an older leader, else it is invalidated.
+6. A message of an older leader epoch counts only for grants whose epochs still match. A borrower
+   that is no member is asked to present itself if it knows an older leader, else it is invalidated.
 7. A borrower that is gone does not come back: a late request does not make it a member again.
 8. A member that is leaving gives back what it holds, and gets nothing more.
-9. Without members for 30 s, with nothing left to save and no stream kept for who held it, it stops.
+9. Without members for 30 s, with nothing left to save and no stream kept for a holder, it stops.
 
 `step` is total over `TRANSITIONS` (leader state, input) and `receiving.MESSAGES` (message). Who is
 a member is in `members`, what a commit holds in `commits`. A step updates the state in place, for a
-group may have tens of thousands of streams. Its cost grows with what it changes, which is bounded
+group may have tens of thousands of streams. Its cost grows with its changes, which are bounded
 (`COMMIT_STREAMS_MAX`, `MOVES_A_STEP_MAX`, `TIMERS_A_STEP_MAX`). Only a takeover and the shares of a
-rebalance look at all streams of the group; only the end of a holder and what it presents touch all
-streams of that holder. docs/proof/scale.md has what steps cost.
+rebalance look at all streams of the group; only the end of a holder and its presentation to a new
+leader touch all streams of that holder. docs/proof/scale.md has the costs of steps.
 """
 
 from collections.abc import Callable, Mapping
@@ -120,7 +120,7 @@ def step(state: Leader, given: LeaderInput) -> tuple[Leader, list[LeaderEffect]]
     turn = LeaderTurn(state, given.now_ms)
     TRANSITIONS[state.state, type(given)](turn, given)
     if state.state is LeaderState.LEADING:
-        # First: who is to be evicted has no share, and what is open now has one.
+        # First, as they change the shares: evicted members get none, opened streams are shared out.
         barrier.go_on(turn)
         begin_postponed(turn)
         rebalance_if_due(turn)
@@ -158,7 +158,7 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
     for stored in given.streams:
         lent = LentStream(stored)
         lent.since_ms = given.now_ms
-        # Without a session no borrower comes back for it, also where its last grant left doubt.
+        # Without a session no borrower comes back for it, even if its last grant left doubt.
         kept = stored.session_id is not None and (given.restarted or stored.borrower_id is not None)
         lent.reserved = kept and lent.state is StreamState.FREE
         state.streams[stored.stream] = lent
@@ -183,7 +183,7 @@ def _take_over(turn: LeaderTurn, given: TookOver) -> None:
 
 def _end_reserve(turn: LeaderTurn) -> None:
     state = turn.state
-    # What a session's last grant left in doubt is known; a holder may have gone on since.
+    # The doubt of a session's last grant is recorded; a holder may have handed out more.
     ended = HolderLost() if state.reserve is KeptFor.FOR_HOLDERS else ReserveEnded()
     state.reserve = KeptFor.NOTHING
     state.timers.clear(Alarm.RESERVE)
@@ -220,7 +220,7 @@ def _change_streams(turn: LeaderTurn, given: StreamsChanged) -> None:
     state.order = tuple(sorted(state.streams))
     if given.slicing is not None:
         share_by(turn, given.slicing)
-    # Behind that: what is open now is lent as a part of its shard.
+    # After slicing, so that opened streams are lent as parts of their shards.
     barrier.judge_all(turn)
 
 
@@ -250,7 +250,7 @@ def _forget_stream(turn: LeaderTurn, stream: StreamId) -> None:
 
 
 def _tick(turn: LeaderTurn, given: Ticked) -> None:
-    # The wake-up that was asked for has come: whatever is due then must be asked for anew.
+    # The wake-up came: ask for the next one anew.
     turn.state.wake_ms = None
     for timer in turn.state.timers.each_due(given.now_ms, TIMERS_A_STEP_MAX):
         if turn.state.state is LeaderState.LEADING:
@@ -294,7 +294,7 @@ def _ring(turn: LeaderTurn, alarm: Alarm) -> None:
         case Alarm.HAND_OVER:
             begin_hand_overs(turn)
         case Alarm.COMMIT | Alarm.SILENCE:
-            # Taken out, it is due: the step ends with the commit, or with a pause that is done.
+            # The alarm is taken out: the step ends with the commit, or concludes the pause.
             pass
         case _:
             assert_never(alarm)
@@ -305,8 +305,8 @@ def _stop_idle(turn: LeaderTurn) -> None:
     state = turn.state
     busy = state.moving or state.barrier.rehoming
     if busy or state.reserve is not KeptFor.NOTHING or is_holding(state):
-        # Who held streams may still hand out and come back; moves end with the reserve, and
-        # whoever asked to hold streams lends them again.
+        # Last holders may still hand out records and come back; moves end with the reserve; and
+        # a `Hold` is followed by `LendAgain`.
         state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.commit_ms)
         return
     void_postponed(turn)

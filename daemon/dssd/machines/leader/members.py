@@ -17,7 +17,7 @@ from dssd.machines.messages import BorrowerId
 
 
 def extend_lease(turn: LeaderTurn, member: Member) -> None:
-    """The member counts as dead when it is not heard of for a lease from now."""
+    """The member counts as dead if no message of it comes within a lease from now."""
     ends_ms = turn.now_ms + turn.state.timing.lease_ms
     turn.state.timers.set(MemberLease(member.borrower_id), ends_ms)
 
@@ -48,13 +48,13 @@ def remove_member(turn: LeaderTurn, member: Member, *, rebalance_at_ms: int) -> 
     state.timers.clear(MemberLease(member.borrower_id))
     pausing.forget(turn, member.borrower_id)
     note_departed(turn, member.borrower_id)
-    # A planned rebalance must not come sooner because streams became free by this leave.
+    # The streams that this leave frees must not bring a planned rebalance forward.
     for stream in sorted(member.streams):
         turn_stream(turn, state.streams[stream], HolderLost(), place=False)
     _disinherit(state, member)
     note_taker_left(turn, member)
     note_evicted(turn, member)
-    # Where that was enough work for one step, shares are computed in the next.
+    # If that was enough work for one step, shares are computed in the next.
     rebalance_by(turn, rebalance_at_ms + many)
     if not state.members:
         state.timers.set(Alarm.IDLE, turn.now_ms + state.timing.idle_ms)

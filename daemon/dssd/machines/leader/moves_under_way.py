@@ -1,8 +1,8 @@
 """Which operations still have moves of cursors under way at a leader.
 
-Invariant: `Leader.moving` has a number exactly while a move of it is not durably ended, or entries
-of queues are not dealt with that it asks for; when the last one is, the leader says `Concluded`.
-This module does not know what operations ask for (`instructions`).
+Invariant: `Leader.moving` has the number of an operation exactly while one of its moves is not
+durably ended, or a holder has not dealt with all its entries. After the last one the leader says
+`Concluded`. This module does not know what operations ask for (`instructions`).
 """
 
 from dss_core.ids import StreamId
@@ -12,7 +12,7 @@ from dssd.machines.leader.turn import LeaderTurn
 
 
 def note_moved(turn: LeaderTurn, lent: LentStream, number: int) -> None:
-    """It is durable that the stream's move ended, and what became of the entries of its queues."""
+    """The end of the stream's move, or of work on entries of its queues, is durable."""
     waiting = {each.number for each in (lent.move, lent.ended_move) if each is not None}
     for ended in {number, *_dealt_with(lent)} - {0, lent.at_work()} - waiting:
         if lent.stream in turn.state.moving.get(ended, ()):
@@ -28,7 +28,7 @@ def _dealt_with(lent: LentStream) -> tuple[int, ...]:
 
 
 def forget_moves(turn: LeaderTurn, stream: StreamId) -> None:
-    """The stream is gone, and with it what was to be made of its progress."""
+    """The stream is gone, and so are its moves."""
     for number in list(turn.state.moving):
         _end(turn, stream, number)
 
@@ -39,7 +39,7 @@ def _end(turn: LeaderTurn, stream: StreamId, number: int) -> None:
 
 
 def conclude_if_done(turn: LeaderTurn, number: int) -> None:
-    """Say so where no move of the operation is left."""
+    """Conclude the operation if none of its moves is left."""
     if not turn.state.moving.get(number):
         turn.state.moving.pop(number, None)
         turn.effects.append(Concluded(number))

@@ -1,8 +1,8 @@
-"""What a stream does that nobody may hold: it is finished, closed, or re-homed; see `stream_ends`.
+"""The states of a stream that nobody may hold: finished, closed, or re-homing; see `stream_ends`.
 
 `stream` has the other states. Invariant: an answer to a `Rehome` counts only under the grant epoch
-that it was asked under; what was begun under an older one was refused from then on. What goes back
-is finished or closed.
+of the request; appends under an older epoch are refused. A stream that goes back is finished or
+closed.
 """
 
 from collections.abc import Callable, Mapping
@@ -54,8 +54,8 @@ def _ask_move_finished(state: LentStream, event: MoveAsked) -> Acts:
 
 
 def _move_finished(state: LentStream) -> Acts:
-    """What a move asks of entries of its queues is given up: they are with its children, under
-    other offsets."""
+    """Make the move. One about entries of its queues is cancelled: the entries are with the
+    children now, under other offsets."""
     move = state.move
     assert move is not None
     if state.keeps_order and (move.redriven or move.discarded or move.errand):
@@ -64,14 +64,15 @@ def _move_finished(state: LentStream) -> Acts:
 
 
 def _ask_move_closed(state: LentStream, event: MoveAsked) -> Acts:
-    """One that was finished before it was closed may have children that hold some of it."""
+    """A stream that was finished before it was closed may have entries in its children's queues."""
     if not take_move(state, event):
         return ()
     return go_back(state) if is_to_go_back(state, event.move) else end(state)
 
 
 def _cancel_move(state: LentStream, event: MoveCancelled) -> Acts:
-    """What goes back comes first, for a part of it may be there already; then it goes on again."""
+    """While the stream goes back, only note the cancellation: some entries may be back already,
+    and are re-homed again afterwards."""
     if not state.goes_back or state.move is None or state.move.number != event.number:
         return cancel_move(state, event)
     state.move = replace(state.move, cancelled=True)
@@ -79,9 +80,9 @@ def _cancel_move(state: LentStream, event: MoveCancelled) -> Acts:
 
 
 def _come_back(state: LentStream, event: CameBack) -> Acts:
-    """The move is made; or it was cancelled, and what came back is re-homed."""
+    """The way back is complete: make the move, or, if it was cancelled, re-home the entries."""
     state.goes_back = state.finish_saved = False
-    # Something may have come into its queues.
+    # Entries may have been appended to its queues.
     state.queues = out_of_sight(state.queues)
     if state.move is not None and state.move.cancelled:
         cancel_move(state, MoveCancelled(state.move.number))
@@ -112,8 +113,8 @@ def _judge_closed(state: LentStream, event: ParentsJudged) -> Acts:
 
 
 def _judge_rehoming(state: LentStream, event: ParentsJudged) -> Acts:
-    """Begin anew: what was asked before is of an older epoch then. Also where it is closed behind
-    that, for a part of it may be with its children."""
+    """Begin the re-homing anew, which fences the one under way. A closed stream is re-homed too:
+    some of its entries may be with its children."""
     state.is_closed = event.closed
     return rehome(state) if event.closed else end(state)
 

@@ -1,7 +1,7 @@
-"""What a leader keeps of operations on its members and grants.
+"""The state of a leader about operations on its members and grants.
 
-Apart from `hand_overs` and `evictions`, whose rules change it, because `state` holds it. Invariant:
-a stream has at most one hand-over under way, a member at most one eviction.
+`hand_overs` and `evictions` have the rules that change it; `state` holds it, hence this module.
+Invariant: a stream has at most one hand-over under way, a member at most one eviction.
 """
 
 from collections import deque
@@ -20,11 +20,11 @@ class OpenHandOver:
     def __init__(self, number: int, session_id: SessionId | None, *, pins: bool) -> None:
         self.number = number
         self.session_id = session_id
-        """Who is to have it; None: it stays where it is, and only the pin goes."""
+        """The session to have it; None: the stream stays where it is, and only the pin goes."""
         self.pins = pins
         """The stream is pinned to the session."""
         self.saved = not pins and session_id is not None
-        """What it changed of the pin is durable."""
+        """Its change of the pin is durable."""
 
 
 class HandOvers:
@@ -34,12 +34,12 @@ class HandOvers:
 
     def __init__(self) -> None:
         self.asked: deque[tuple[int, HandOver]] = deque()
-        """Those that no step has begun, with the number of the operation."""
+        """Hand-overs that were not begun, each with the number of its operation."""
         self.open: dict[StreamId, OpenHandOver] = {}
         self.unended: dict[int, set[StreamId]] = {}
-        """Streams of those that were asked for or are open, by the number of the operation."""
+        """By number of the operation: streams whose hand-overs wait or are open."""
         self.postponed: dict[int, HandOverInstruction] = {}
-        """What waits until no stream is kept for those who held it, by number."""
+        """By number: instructions that wait until no stream is kept for its last holder."""
 
 
 class Eviction(NamedTuple):

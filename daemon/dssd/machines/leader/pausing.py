@@ -1,14 +1,15 @@
 """The pause of a group: which members still hand out records, and who waits for them to stop.
 
-A group is paused, or not, as it is stored; the leader brings that to its members, and each confirms
-it once its client hands out nothing more, or hands out again. Grants say it too, so a member that
-joins later is paused from the start. Invariants: a member that has not confirmed the pause as it is
-stands in `Leader.telling`, and is told again until it confirms or is gone. An operation concludes
-when nobody stands there, and no stream is reserved for somebody who may still hand out its records;
-one that a later operation has taken back concludes at once. A client that was lost without having
-confirmed may live and hand out what it has, so a pause waits for as long as one that hears nothing
-is sure of itself. While the daemon ends its sessions none concludes otherwise: their clients are
-alive, and the next daemon asks them. This module does not know what a pause means to a stream.
+The store says whether a group is paused. The leader tells its members, and each confirms once its
+client hands out nothing more, or hands out again. Grants carry the pause too, so a member that
+joins later is paused from the start. Invariants: a member that has not confirmed the present state
+is in `Leader.telling`, and is told again until it confirms or is gone. An operation concludes when
+that is empty, and no stream is reserved for a holder that may still hand out its records; an
+operation that a later one has reversed concludes at once. A client that was lost without having
+confirmed may live and hand out what it has. So a pause also waits for the time after which a silent
+client hands out nothing more. While the daemon ends its sessions, no operation concludes: their
+clients are alive, and the next daemon asks them. This module does not know what a pause means to a
+stream.
 """
 
 from dssd.machines.leader.events import CancelPause, Concluded, PauseGroup
@@ -18,7 +19,7 @@ from dssd.machines.messages import BorrowerId, LeaderWanted, Pause, PauseChanged
 
 
 def change_pause(turn: LeaderTurn, asked: PauseGroup) -> None:
-    """An operation paused or resumed the group; also where it did so before."""
+    """An operation paused or resumed the group; it may say so more than once."""
     state = turn.state
     if asked.paused != state.pause.paused:
         _conclude(turn)
@@ -30,13 +31,13 @@ def change_pause(turn: LeaderTurn, asked: PauseGroup) -> None:
 
 
 def cancel_pause(turn: LeaderTurn, asked: CancelPause) -> None:
-    """An operation waits no more. What the members were told stays."""
+    """An operation waits no more. The members stay paused or resumed as they were told."""
     turn.state.pausing.discard(asked.number)
     turn.effects.append(Concluded(asked.number))
 
 
 def tell_newcomer(turn: LeaderTurn, message: LeaderWanted) -> None:
-    """A borrower became a member. Who never heard of a pause takes a group for not paused."""
+    """A borrower became a member. Without a word of a pause it takes the group for not paused."""
     if turn.state.pause.paused or message.paused:
         _tell(turn, message.borrower_id)
 
@@ -48,7 +49,7 @@ def tell_again(turn: LeaderTurn, borrower_id: BorrowerId) -> None:
 
 
 def take_obeyed(turn: LeaderTurn, message: PauseObeyed) -> None:
-    """A member confirms; of a change before the last one, or of another leader, it is late."""
+    """A member confirms. A confirmation of an earlier change, or for another leader, is ignored."""
     state = turn.state
     if (message.leader_epoch, message.change) == (state.leader_epoch, state.pause.change):
         forget(turn, message.borrower_id)
@@ -61,8 +62,8 @@ def forget(turn: LeaderTurn, borrower_id: BorrowerId) -> None:
 
 
 def note_lost(turn: LeaderTurn, borrower_id: BorrowerId, silent_ms: int) -> None:
-    """A client is lost and may still hand out, unless it has confirmed; it said nothing for so
-    long. Call it before the member is removed. It counts for a pause that comes later, too.
+    """A client was lost after a silence of ``silent_ms``, and may still hand out, unless it has
+    confirmed the pause. Later pauses wait for it too. Call this before the member is removed.
     """
     state = turn.state
     member = state.members.get(borrower_id)
@@ -70,7 +71,7 @@ def note_lost(turn: LeaderTurn, borrower_id: BorrowerId, silent_ms: int) -> None
     if state.pause.paused and member is not None:
         if borrower_id not in state.telling:
             return
-        # It has not even heard of the pause: what it heard last was sent before.
+        # It has not heard of the pause, so the last message that it heard was sent before that.
         told_ms = max(state.paused_ms, member.joined_ms)
         heard_ms = min(max(told_ms, turn.now_ms - silent_ms), turn.now_ms)
     until_ms = heard_ms + state.timing.silent_holder_ms
@@ -80,7 +81,7 @@ def note_lost(turn: LeaderTurn, borrower_id: BorrowerId, silent_ms: int) -> None
 
 
 def conclude_if_obeyed(turn: LeaderTurn) -> None:
-    """At the end of a step: say so where every member has confirmed the pause as it is."""
+    """At the end of a step: conclude if every member has confirmed the present state."""
     state = turn.state
     if state.pausing and is_pause_obeyed(state) and not state.sessions_ending:
         _conclude(turn)

@@ -1,12 +1,12 @@
 """A rebalance: who shall get which stream, and the moves that follow.
 
 docs/protocol.md, "Allocation". Shares are computed at once, by `allocation`; that costs s log s for
-s streams. Moves are begun in portions, one a step: each costs more than its part of the
-computation, and a step must stay short; where it is more than one portion, the first one has a step
-of its own too. Everything else goes on between portions. As soon as something asks for another
-rebalance, no stream is taken from a member any more, and that rebalance drops the moves that were
-not begun. Invariant: while moves are left, `Alarm.MOVE` is set. A move whose stream or taker is
-gone is void: what took it away has asked for a rebalance.
+s streams. Moves are begun in portions, one in each step, as a step must stay short: beginning a
+move costs more than computing it. If there is more than one portion, the first one has a step of
+its own too. Everything else goes on between portions. As soon as something asks for another
+rebalance, no more streams are taken from members, and that rebalance drops the moves that were not
+begun. Invariant: while moves are left, `Alarm.MOVE` is set. A move whose stream or taker is gone is
+void: their end has asked for another rebalance.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from dssd.machines.messages import BorrowerId, SessionId
 
 
 def rebalance_if_due(turn: LeaderTurn) -> None:
-    """Compute shares and begin to move, where a rebalance is due."""
+    """If a rebalance is due, compute shares and begin to move."""
     state = turn.state
     at_ms = state.timers.at_ms(Alarm.REBALANCE)
     if at_ms is None or at_ms > turn.now_ms:
@@ -82,7 +82,7 @@ def _share(turn: LeaderTurn) -> None:
         state.timers.clear(Alarm.RESERVE)
     if state.reserve is KeptFor.NOTHING:
         if state.hand_overs.postponed:
-            # They begin with the next step, and change who shares.
+            # Postponed instructions begin in the next step, and change the shares.
             rebalance_by(turn, turn.now_ms)
             return
         _void_pins(turn)
@@ -96,14 +96,14 @@ def _share(turn: LeaderTurn) -> None:
             if stream not in moves and is_outdated(state, state.streams[stream])
         )
     if len(state.moves) > MOVES_A_STEP_MAX:
-        # What shared out so many has taken its time; they begin with the next step.
+        # Computing so many moves took long enough; they begin in the next step.
         state.timers.set(Alarm.MOVE, turn.now_ms + MOVE_AGAIN_MS)
     else:
         begin_moves(turn)
 
 
 def share_by(turn: LeaderTurn, slicing: Slicing | None) -> None:
-    """Streams are cut into these shards from now on, and shared out where that changes anything."""
+    """Cut the streams into these shards, and rebalance if the number of shards changed."""
     before = turn.state.shards.slicing
     slice_anew(turn.state, slicing)
     if (before and before.of) != (slicing and slicing.of):
@@ -115,7 +115,7 @@ def share_by(turn: LeaderTurn, slicing: Slicing | None) -> None:
 def _shared_out(
     now: Situation, slicing: Slicing | None, moves_max: int | None = None
 ) -> dict[StreamId, BorrowerId]:
-    """Who gets another stream than it has."""
+    """The streams that change owners, each with its new owner."""
     if slicing is not None:
         return by_shard(now, slicing.lanes_of(now.streams), moves_max)
     streams, members, owners, pins, _ = now
@@ -136,7 +136,7 @@ def _void_pins(turn: LeaderTurn) -> None:
 
 
 def _void_rivals(turn: LeaderTurn, mates: Sequence[LentStream]) -> None:
-    """Another count may have put streams into one shard that are pinned to several: one counts."""
+    """A new number of shards may join streams with different pins in one shard: keep one pin."""
     pinned = [
         each for each in mates if each.pinned_session_id is not None and each.state not in NOT_LENT
     ]
@@ -162,14 +162,14 @@ def _hand_overs(now: Situation, moves: Mapping[StreamId, BorrowerId]) -> tuple[H
 
 
 def _sharing(state: Leader) -> Situation:
-    """What is shared out: streams, members that stay, owners, pins."""
+    """The situation to share out: streams, members that stay, owners, pins."""
     open_streams: list[StreamId] = []
     owners: dict[StreamId, BorrowerId] = {}
     pins: dict[StreamId, BorrowerId] = {}
     last: dict[StreamId, BorrowerId] = {}
     leaving = {member.borrower_id for member in state.members.values() if member.leaving}
     streams = state.streams
-    for stream in state.order:  # up to 10,000: what most have not is asked for first
+    for stream in state.order:  # up to 10,000: rare attributes are looked at first
         lent = streams[stream]
         if lent.state in NOT_LENT or lent.reserved:
             continue
@@ -180,7 +180,7 @@ def _sharing(state: Leader) -> Situation:
         else:
             owner = lent.holder if lent.state is StreamState.GRANTED else owner_of(lent)
         if owner in leaving:
-            # It comes back by itself, and is shared out then.
+            # A leaving member gives the stream back, and it is shared out then.
             continue
         open_streams.append(stream)
         if owner is not None:
@@ -196,7 +196,7 @@ def _sharing(state: Leader) -> Situation:
 
 
 def _pinned_to(state: Leader, lent: LentStream, owner: BorrowerId | None) -> BorrowerId | None:
-    """The member that keeps a pinned stream; of several of its session the one that has it."""
+    """The member of the pinned session that keeps the stream: its owner, if it is one of them."""
     if lent.pinned_session_id is None:
         return None
     of_session = state.sessions.get(lent.pinned_session_id, {})
@@ -214,7 +214,7 @@ def _begin_move(turn: LeaderTurn, stream: StreamId, taker: BorrowerId) -> None:
     if lent.state is StreamState.FREE:
         lend(turn, lent, member)
     elif state.timers.at_ms(Alarm.REBALANCE) is not None:
-        # Something changed since: its holder may have less than its share by now.
+        # A rebalance is due: by now the holder may have less than its share.
         return
     elif state.reserve is KeptFor.NOTHING or lent.state not in (
         StreamState.GRANTING,

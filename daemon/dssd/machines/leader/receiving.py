@@ -53,7 +53,7 @@ def receive(turn: LeaderTurn, given: Received) -> None:
 def _answer_stranger(turn: LeaderTurn, message: ToLeader) -> None:
     state = turn.state
     if message.leader_epoch < state.leader_epoch:
-        # It knows the leader before: the higher epoch makes it present what it holds.
+        # It knows an older leader: the higher epoch makes it present what it holds.
         turn.send(
             LeaderConnectResponse(message.borrower_id, state.leader_epoch, state.timing.lease_ms)
         )
@@ -63,7 +63,7 @@ def _answer_stranger(turn: LeaderTurn, message: ToLeader) -> None:
 
 
 def _refuse(turn: LeaderTurn, refusal: Invalidate) -> None:
-    """Tell a borrower to end; a request of it that comes later must not make it a member."""
+    """Tell a borrower to end; a late request must not make it a member."""
     note_departed(turn, refusal.borrower_id)
     turn.send(refusal)
 
@@ -77,12 +77,12 @@ def _refusal(turn: LeaderTurn, borrower_id: BorrowerId, reason: str) -> Invalida
 
 
 def _why_not(turn: LeaderTurn, message: LeaderWanted) -> Invalidate | None:
-    """What the borrower is told that is not admitted."""
+    """The refusal for a borrower that is not admitted; None: it is."""
     state, borrower_id = turn.state, message.borrower_id
     if state.owner_session is not None and message.session_id != state.owner_session:
         return Invalidate(borrower_id, state.leader_epoch, GroupNotFound.code)
     if borrower_id not in state.evictions.ended:
-        # Before the look who is gone: whoever was refused by a ban is told of it each time.
+        # Before the check of departed borrowers: a banned one must learn of the ban each time.
         banned = ban_notice(state, borrower_id, message.client_id)
         if banned is not None:
             return banned
@@ -186,7 +186,7 @@ def _take_goodbye(turn: LeaderTurn, message: Disconnect) -> None:
             _note_doubt(lent, report)
             if state.reserve is KeptFor.FOR_HOLDERS:
                 turn_stream(turn, lent, ReserveEnded())
-            # Else it is a late word of the daemon before, and the client may still hand out.
+            # Else it is a late message from before the restart: the client may still hand out.
     member = state.members.get(message.borrower_id)
     if member is None:
         note_departed(turn, message.borrower_id)

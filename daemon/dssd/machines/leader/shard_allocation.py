@@ -1,13 +1,13 @@
-"""Who should hold which stream where streams are shared out by shards.
+"""Who should hold which stream in a group that is shared out by shards.
 
-All open streams of a shard are for one member, and shards are shared out by the laws of
-`allocation`: balanced by shards, and no shard changes its owner unless balance or a pin needs it.
-Whose a shard is now, where its streams have several owners (its group was given another count):
-the member with most of its streams; of those with as many, the one with the fewest shards so far.
-What has no owner at all stays with whoever had it last. A pin of one stream is a pin of its shard;
-where streams of one are pinned to several members, the first of them counts.
+All open streams of a shard go to one member, and shards are shared out by the laws of `allocation`:
+balanced by shards, and no shard changes its owner unless balance or a pin needs it. If the streams
+of a shard have several owners, because the number of shards changed, its owner is the member with
+the most of its streams; on a tie, the one with the fewest shards so far. A shard without any owner
+stays with its last one. A pin of one stream is a pin of its shard; of several pins in a shard, the
+first counts.
 
-Invariant: pure functions, and a stream whose shard stays is in no answer.
+Invariant: pure functions; a stream that stays with its owner is in no answer.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ Owners = Mapping[StreamId, BorrowerId]
 
 
 class Situation(NamedTuple):
-    """What is to be shared out, among whom."""
+    """The streams to share out, and the members that share them."""
 
     streams: Sequence[StreamId]
     """In order."""
@@ -30,15 +30,15 @@ class Situation(NamedTuple):
     owners: Owners
     pins: Owners
     last: Owners
-    """Who had a stream that has no owner, or is to have it."""
+    """The heir or last holder of a stream without an owner."""
 
 
 Lanes = Mapping[int, Sequence[StreamId]]
 """The streams of each shard, in order."""
 
 _Unit = tuple[int, int]
-"""A shard as it is shared out, its number last. Of two shards of one member the one goes that costs
-fewer moves, so first is how many of its streams stay with its owner, below zero."""
+"""A shard in the order of allocation: minus the number of its streams that its owner has, and its
+number. Of two shards of one member, the one that costs fewer moves is given away."""
 
 
 def by_shard(
@@ -46,7 +46,7 @@ def by_shard(
 ) -> dict[StreamId, BorrowerId]:
     """The streams that should get another owner than they have, in stream order.
 
-    With ``moves_max`` at most so many, those of whole shards.
+    With ``moves_max``, at most so many streams; shards move as a whole.
     """
     if not now.members:
         return {}
@@ -73,7 +73,7 @@ def _in_order(now: Situation, moves: Mapping[StreamId, BorrowerId]) -> dict[Stre
 
 
 def _owned(now: Situation, lanes: Lanes) -> dict[int, tuple[BorrowerId, int]]:
-    """Whose each shard is, and how many of its streams that one has."""
+    """The owner of each shard, and how many of its streams the owner has."""
     owned: dict[int, tuple[BorrowerId, int]] = {}
     if not (now.owners or now.last):
         return owned
@@ -87,7 +87,7 @@ def _owned(now: Situation, lanes: Lanes) -> dict[int, tuple[BorrowerId, int]]:
             and only
             and (len(streams) == 1 or all(now.owners.get(each) == only for each in streams))
         ):
-            # As it nearly always is; counting costs five times as much.
+            # Nearly always one member owns all; counting would cost five times as much.
             owned[number] = only, len(streams)
             shards[only] += 1
             continue

@@ -1,7 +1,7 @@
-"""What a leader keeps of shards.
+"""The state of a leader about shards.
 
-Apart from `sharding`, whose rules change it, because `state` holds it. Invariant: `lanes` has every
-stream of the group once, where there is a slicing.
+`sharding` has the rules that change it; `state` holds it, hence this module. Invariant: where there
+is a slicing, `lanes` has every stream of the group once.
 """
 
 from collections import Counter
@@ -22,10 +22,10 @@ class Shards:
         self.lanes: dict[int, list[StreamId]] = {}
         """The streams of each shard."""
         self.former: Counter[Shard] = Counter()
-        """Streams that are held as parts of shards that are none any more."""
+        """By former shard: how many streams are still held as parts of it."""
         self.apart = False
-        """Somebody is not lent a stream until others of its shard are let go."""
+        """A member waits for a stream until others of its shard are let go."""
         self.given = 0
-        """How often somebody was lent the first stream of a shard."""
+        """How often this leader lent a member the first stream of a shard."""
         self.waiting: set[int] = set()
-        """Operations that wait until every shard is where it is to be."""
+        """Operations that wait until every shard is with its owner."""

@@ -1,22 +1,22 @@
-"""What a leader knows of shards, and who may have a stream of one.
+"""The shards of a group: who may be lent a stream of a shard, and under which shard epoch.
 
 Members that keep state *by shard* are told which shards they have, and with which epoch. Rules:
 
-1. A stream is not lent to such a member while anybody else holds one of its shard, nor to anybody
-   while such a member holds one. So from the first of its streams that it is lent to the last that
-   it lets go of, nobody else is given records of the shard. All other members hand over stream by
-   stream.
-2. Each time somebody is lent the first stream of a shard, that has a new epoch: the leader's epoch,
-   which is durable and rises with each leader, and below it a number that this leader counts. So
-   whoever has a key later has a higher one, also over another count of shards.
-3. Another count makes other shards. A member that keeps state by shard gives back what it holds of
-   the former ones, and gets it again; for all others only what changes its owner moves, and the
-   rest is not touched.
-4. Who a new leader finds holding streams by shard has them under a shard that covers everything,
-   for nobody knows which: it gives them back.
+1. A stream is not lent to such a member while anybody else holds a stream of its shard, nor to
+   anybody else while such a member holds one. So while such a member has any stream of a shard,
+   nobody else is given records of the shard. All other members hand over stream by stream.
+2. Whenever a member is lent its first stream of a shard, the shard gets a new epoch. Its upper bits
+   are the leader's epoch, which is durable and rises with each leader; its lower bits are a counter
+   of this leader. So a later owner of a key has a higher epoch, even after the number of shards
+   changed.
+3. Another number of shards makes other shards. A member that keeps state by shard gives back the
+   streams of its former shards, and gets them again. For other members only streams move that
+   change their owners.
+4. A new leader does not know the shards of the streams that members hold by shard. It counts them
+   under a shard that covers everything, and the members give them back.
 
-Invariant: `Shards.former` counts the streams that are held under shards that are none any more.
-This module does not know when streams are shared out (`rebalance`).
+Invariant: `Shards.former` counts the streams that are held under former shards. This module does
+not know when streams are shared out (`rebalance`).
 """
 
 from collections import Counter
@@ -31,19 +31,19 @@ from dssd.machines.leader.state import Alarm, KeptFor, Leader, Member
 from dssd.machines.leader.turn import LeaderTurn
 
 EPOCH_BITS = 32
-"""Of a shard's epoch, below those of the leader's: no leader lends four thousand million times."""
+"""The bits of the counter in a shard's epoch: no leader lends four thousand million times."""
 
 UNKNOWN = Shard(0, 0)
-"""Of a stream that was lent by a leader before: it covers everything, and is none any more."""
+"""The former shard of a stream that an earlier leader lent: it covers everything."""
 
 UNTOLD = Shard(-1, 1)
-"""Of a stream that was lent before there were shards: it covers nothing, and is none any more."""
+"""The former shard of a stream that was lent before there were shards: it covers nothing."""
 
 
 def slice_anew(state: Leader, slicing: Slicing | None) -> None:
-    """Streams are cut into these shards from now on."""
+    """Cut the streams into these shards from now on."""
     if slicing is not None and state.shards.slicing is not None:
-        # A topic that goes is still known until its streams are gone.
+        # A removed topic stays known until its streams are gone.
         slicing = Slicing(slicing.of, {**state.shards.slicing.partitions, **slicing.partitions})
     state.shards.slicing = slicing
     state.shards.former, state.shards.lanes = Counter(), {}
@@ -57,7 +57,8 @@ def slice_anew(state: Leader, slicing: Slicing | None) -> None:
 
 
 def _cut_anew(state: Leader, shard: Shard, held: Sequence[LentStream]) -> None:
-    """What somebody holds is a part of this shard, or of a former one until it is given back."""
+    """Held streams become part of this shard; a member by shard keeps the former one until it
+    gives the stream back."""
     for lent in held:
         holder = state.members.get(lent.holder or b"")
         if holder is None or not holder.by_shard:
@@ -69,7 +70,7 @@ def _cut_anew(state: Leader, shard: Shard, held: Sequence[LentStream]) -> None:
 
 
 def is_outdated(state: Leader, lent: LentStream) -> bool:
-    """Whether its holder has it as a part of a shard that is none any more."""
+    """Whether its holder has it as a part of a former shard."""
     if state.shards.slicing is None or lent.state not in (
         StreamState.GRANTING,
         StreamState.GRANTED,
@@ -79,7 +80,7 @@ def is_outdated(state: Leader, lent: LentStream) -> bool:
 
 
 def may_have(state: Leader, lent: LentStream, member: Member) -> bool:
-    """Whether the member may be lent a stream now; if not, it is asked again."""
+    """Whether the member may be lent a stream now; if not, the leader tries again later."""
     slicing = state.shards.slicing
     if slicing is None or not _is_kept_by_shard(state):
         return True
@@ -92,7 +93,7 @@ def may_have(state: Leader, lent: LentStream, member: Member) -> bool:
 
 
 def _is_in_former(state: Leader, slicing: Slicing, stream: StreamId) -> bool:
-    """Whether somebody still has a shard that is none any more, and has the stream in it."""
+    """Whether a member still has a former shard that includes the stream."""
     former = state.shards.former
     return bool(former[UNKNOWN]) or any(
         former[slicing.shard_of(stream, of)] for of in {shard.of for shard in former} if of
@@ -100,7 +101,7 @@ def _is_in_former(state: Leader, slicing: Slicing, stream: StreamId) -> bool:
 
 
 def _is_kept_by_shard(state: Leader) -> bool:
-    """Whether anybody keeps state by shard, or may, who is not back yet."""
+    """Whether any member keeps state by shard, or may do so once it is back."""
     kept = state.reserve is not KeptFor.NOTHING
     return kept or any(member.by_shard for member in state.members.values())
 
@@ -115,7 +116,7 @@ def _keeps_away(state: Leader, mate: LentStream, member: Member) -> bool:
 
 
 def note_held(state: Leader, lent: LentStream) -> None:
-    """The stream has a holder: of which shard, and with which epoch."""
+    """The stream has a holder: note its shard and the shard's epoch."""
     if state.shards.slicing is None or lent.holder is None:
         return
     shard = lent.shard = state.shards.slicing.shard_of(lent.stream)
@@ -129,7 +130,7 @@ def note_held(state: Leader, lent: LentStream) -> None:
 
 
 def _epoch(state: Leader, lent: LentStream, shard: Shard) -> int:
-    """That of the shard's streams that the same member has, else a new one."""
+    """The epoch of the other streams of the shard that the member has, else a new one."""
     for mate in map(state.streams.__getitem__, state.shards.lanes[shard.number]):
         same = mate.state in HELD and mate.holder == lent.holder and mate.shard == shard
         if same and mate is not lent:
@@ -148,7 +149,7 @@ def forget(state: Leader, lent: LentStream) -> None:
 
 
 def note_let_go(state: Leader, lent: LentStream) -> bool:
-    """Nobody holds it any more; whether somebody waits for that."""
+    """Nobody holds the stream any more; returns whether a member waits for that."""
     shard, lent.shard = lent.shard, None
     if shard is not None and shard in state.shards.former:
         state.shards.former[shard] -= 1
@@ -158,7 +159,7 @@ def note_let_go(state: Leader, lent: LentStream) -> bool:
 
 
 def conclude_if_shared(turn: LeaderTurn) -> None:
-    """Say that every shard is where it is to be, to operations that wait for it."""
+    """Conclude waiting operations if every shard is with its owner."""
     state = turn.state
     if state.shards.waiting and not _is_sharing(state):
         turn.effects.extend(Concluded(number) for number in sorted(state.shards.waiting))

@@ -1,6 +1,6 @@
-"""How the streams of a group are cut into shards, as its leader is told.
+"""How the streams of a group are cut into shards.
 
-Invariant: a value; with the same partitions it says the same of a stream for ever.
+Invariant: a value; with the same partitions, a stream is always in the same shard.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,14 +12,14 @@ from dss_core.shards import Shard, shard_of, shards_by_partition
 
 @dataclass(frozen=True, slots=True)
 class Slicing:
-    """Into so many shards; None in its place: streams are shared out one by one."""
+    """A number of shards. None instead of a slicing: streams are shared out one by one."""
 
     of: int
     partitions: Mapping[int, int]
-    """How many each storage topic has that the group reads, by its id."""
+    """The number of partitions of each storage topic that the group reads, by its id."""
 
     def lanes_of(self, streams: Iterable[StreamId]) -> dict[int, list[StreamId]]:
-        """The streams of each shard that has one, in their order."""
+        """The streams of each shard, in order; shards without streams are left out."""
         tables = {
             part: shards_by_partition(count, self.of) for part, count in self.partitions.items()
         }
@@ -34,6 +34,6 @@ class Slicing:
         return lanes
 
     def shard_of(self, stream: StreamId, of: int | None = None) -> Shard:
-        """Whose a stream is; with ``of``, of so many shards."""
+        """The shard of a stream; with ``of``, among that many shards."""
         of = of or self.of
         return Shard(shard_of(stream.partition, self.partitions[stream.storage_topic_id], of), of)

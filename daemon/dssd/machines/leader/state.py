@@ -51,12 +51,12 @@ class Alarm(Enum):
     COMMIT = "commit"
     REBALANCE = "rebalance"
     MOVE = "move"
-    """More of a rebalance's moves than one step may begin."""
+    """A rebalance has more moves than one step may begin."""
     HAND_OVER = "hand_over"
-    """More of an operation's hand-overs than one step may begin."""
+    """An operation has more hand-overs than one step may begin."""
     RESERVE = "reserve"
     SILENCE = "silence"
-    """A client that is lost may hand out what it has until then."""
+    """Until then a lost client may hand out what it has."""
     IDLE = "idle"
 
 
@@ -83,7 +83,7 @@ class StateDeadline:
 
 @dataclass(frozen=True, slots=True)
 class ForgetDeparted:
-    """When it is forgotten that a borrower is gone."""
+    """When the leader forgets that a borrower is gone."""
 
     borrower_id: BorrowerId
 
@@ -112,7 +112,7 @@ class Committing(NamedTuple):
     grant_epoch: int
     progress: Progress
     moved_by: int
-    """The operation of which it ends a move; 0: of none."""
+    """The operation whose move it ends; 0: none."""
     queues: Queues
 
 
@@ -208,7 +208,7 @@ class Leader:
         self.sessions: dict[SessionId, dict[BorrowerId, None]] = {}
         """The members of each session, in the order in which they joined."""
         self.sessions_ending = False
-        """The daemon ends them: a client of one that is gone may hand out what it has."""
+        """The daemon is ending all sessions: their clients may still hand out what they have."""
         self.departed: set[BorrowerId] = set()
         """Borrowers that went within the last lease: a late request of theirs must not make them
         members again."""
@@ -223,9 +223,9 @@ class Leader:
         """Sessions that left since the last rebalance."""
         self.reserve: KeptFor = KeptFor.NOTHING
         self.moves: deque[tuple[StreamId, BorrowerId]] = deque()
-        """What the last rebalance decided and no step has begun: streams, and who gets them."""
+        """Moves of the last rebalance that were not begun: streams, and who gets them."""
         self.returning = False
-        """The moves return streams to the sessions of before; shares are computed after them."""
+        """The moves return streams to their last sessions; shares are computed after them."""
         self.shards = Shards()
         self.rebalanced_ms: int | None = None
         self.dirty: dict[StreamId, None] = {}
@@ -241,12 +241,12 @@ class Leader:
         self.holding = Holding.NOTHING
         self.pause: Pause = NO_PAUSE
         self.paused_ms = 0
-        """Since when the pause is as it is, as far as this leader knows."""
+        """When the group was paused or resumed last, as far as this leader knows."""
         self.telling: dict[BorrowerId, int] = {}
-        """Members that have not confirmed the pause as it is, and after how long each is told
+        """Members that have not confirmed the present pause, and after how long each is told
         again."""
         self.pausing: set[int] = set()
-        """Operations that wait until all of them have."""
+        """Operations that wait until all members have confirmed."""
         self.commit_id = 0
         self.commit_begun_ms = self.commit_took_ms = 0
 
@@ -258,13 +258,13 @@ class Leader:
 
 
 def is_pause_obeyed(state: Leader) -> bool:
-    """Whether all who may hand out records know of the pause as it is."""
+    """Whether every client that may hand out records knows whether the group is paused."""
     silent = not state.pause.paused or state.timers.at_ms(Alarm.SILENCE) is None
     return not state.telling and state.reserve is KeptFor.NOTHING and silent
 
 
 class Holding(Enum):
-    """How far it has come that nothing is lent: `holding_back`."""
+    """The phases of holding all streams back: `holding_back`."""
 
     NOTHING = "nothing"
     """Streams are lent."""
@@ -307,7 +307,7 @@ def view(state: Leader, now_ms: int) -> LeaderView:
 
 
 def glance(state: Leader) -> LeaderGlance:
-    """The least that tells how the group stands; changes nothing."""
+    """A summary of the group for those who look often; changes nothing."""
     return LeaderGlance(
         state.leader_epoch,
         _is_rebalancing(state),
@@ -356,7 +356,7 @@ def _stream_view(state: Leader, stream: StreamId, now_ms: int) -> StreamView:
 
 
 def unfinished_parents(state: Leader, lent: LentStream) -> tuple[StreamId, ...]:
-    """Those for which the stream is closed. One that is gone holds nothing up."""
+    """The parents that keep the stream closed; a parent that is gone does not."""
     return tuple(
         parent
         for parent in lent.parents or ()
@@ -366,7 +366,7 @@ def unfinished_parents(state: Leader, lent: LentStream) -> tuple[StreamId, ...]:
 
 
 def owner_of(lent: LentStream) -> BorrowerId | None:
-    """Who has the stream or is to have it next, for allocation."""
+    """The member that has the stream or is to have it next, for allocation."""
     if lent.state in (StreamState.GRANTING, StreamState.GRANTED):
         return lent.holder
     if lent.state in (StreamState.REVOKING, StreamState.REVOKED):

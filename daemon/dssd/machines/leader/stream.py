@@ -9,7 +9,7 @@
        └──────────────────────────────────released, holder lost───────────────────────┘ │
     finished ◄───────the same, once the floor is at the recorded end────────────────────┘
 
-`stream_ends` has what else may become of a stream that nobody holds: closed, or re-homed.
+`stream_ends` has the other states of a stream that nobody holds: closed, and re-homing.
 
 Rules:
 
@@ -18,20 +18,21 @@ Rules:
    is.
 2. Reports of the present epoch from the present holder are merged; progress only grows. Any other
    report is answered by an `Invalidate` of that stream and epoch, and changes nothing.
-3. A grant ends *exactly* when a final report says how far records were sent. Else there is doubt:
-   records may have been handed out that nobody reported, up to `suspect_end`, or, where even that
-   is not known (`unmeasured`), up to the stream's end, which is measured when it is lent again. The
-   stored row names the holder for as long as there is doubt, so a restart keeps it.
+3. A grant ends *exactly* when a final report says how far records were sent. Otherwise we cannot
+   know which records the consumer saw: unreported hand-outs may reach up to `suspect_end` or, if
+   even that is unknown (`unmeasured`), up to the stream's end, which is measured when it is lent
+   again. The stored row names the holder for as long as there is doubt, so a restart keeps it.
 4. A holder that does not answer a grant or a revoke by the deadline is told `Revoked`. It may hand
    out records until it hears that, or until its lease ends; before, nobody else gets the stream.
-5. A stream that is kept for its last holder (`reserved`) is adopted by a report of its epoch. One
-   that was sent to the leader before is merged and adopts nothing: the holder may have let go of
-   the stream since, and would never say so again.
+5. A stream that is kept for its last holder (`reserved`) becomes that holder's again by a report of
+   its epoch. A report that was sent to an earlier leader is merged only: the holder may have let go
+   of the stream since, and would not say so again.
 6. An operation moves the cursor (`cursor_moves`) once nobody holds the stream and it is not kept
-   for its last holder: who holds it is asked for it first. A finished stream may be opened again;
-   where its children may hold records of its keys, these come back before (`going_back`).
-7. Where the order of keys is kept, a lane whose records are read to the end, and whose queues may
-   hold some, is asked for too: they go to its children. So is one whose parent is read again.
+   for its last holder: the leader revokes it first. A finished stream may be opened again; if its
+   children may hold records of its keys, these go back to it before that (`going_back`).
+7. Where the order of keys is kept, the leader also revokes a lane that is read to its end, if its
+   queues may hold entries: these go to its children. And it revokes a lane whose parent is read
+   again.
 
 `step` is total over `TRANSITIONS`. It answers with acts that the leader carries out: the stream
 knows neither members nor timers.
@@ -87,7 +88,7 @@ def step(state: LentStream, event: StreamEvent) -> Acts:
 
 
 def _lend(state: LentStream, event: GrantDecided) -> Acts:
-    # A stream that was kept for the session may still have its move before it, or be closed since.
+    # A stream that was kept for the session may have a pending move, or be closed since.
     make_move(state)
     if state.is_closed:
         return (Act.SAVE_NOW, *close(state))
@@ -126,7 +127,7 @@ def _is_holders(state: LentStream, event: Reported) -> bool:
 
 
 def _lose_sight(state: LentStream) -> None:
-    """Nobody says how far its holder came."""
+    """How far its holder came is not known."""
     state.unmeasured = True
     state.queues = out_of_sight(state.queues)
 
@@ -153,7 +154,7 @@ def _report(state: LentStream, event: Reported) -> Acts:
     if state.is_to_rehome() and state.state is StreamState.GRANTED:
         return (Act.SAVE_SOON, *_revoke(state, RevokeDecided(None)), Act.SHARE_ANEW)
     if event.report.is_awaited:
-        # Also where it is not fresh: it may have been noted, and not be durable yet.
+        # Even if nothing is new: what is known may not be durable yet.
         return (Act.SAVE_NOW,)
     return (Act.SAVE_SOON,) if fresh else (Act.SEND_SAVED,)
 
@@ -173,10 +174,10 @@ def _report_free(state: LentStream, event: Reported) -> Acts:
     fresh = _merge(state, event.report)
     adopts = state.reserved and not event.final
     if adopts and event.outdated:
-        # Not refused either: who still holds the stream has yet to present it to this leader.
+        # Not refused either: a present holder has still to present it to this leader.
         return (Act.SAVE_SOON,) if fresh else ()
     if adopts and _is_wanted(state):
-        # Also at the end of the stream: after the move it is lent again, so its holder lets go.
+        # Even at the end of the stream: the move opens it again, so its holder must let go first.
         state.stall = event.report.stall
         state.reserved = False
         state.state = StreamState.REVOKING
@@ -213,7 +214,7 @@ def _ask_move_held(state: LentStream, event: MoveAsked) -> Acts:
 
 
 def _release_doubtful(state: LentStream, event: Released) -> Acts:
-    """Released without a final report: it never came, or the grant never did."""
+    """Released without a final report: the report was lost, or the grant never arrived."""
     if not _is_of_grant(state, event):
         return ()
     _lose_sight(state)
@@ -225,7 +226,7 @@ def _release(state: LentStream, event: Released) -> Acts:
 
 
 def _give_up_holder(state: LentStream, event: HolderLost) -> Acts:
-    """The holder for whom it was kept did not come."""
+    """The holder for which it was kept did not come back."""
     if not state.reserved:
         return ()
     _lose_sight(state)
@@ -240,7 +241,7 @@ def _end_reserve(state: LentStream, event: ReserveEnded) -> Acts:
 
 
 def _is_wanted(state: LentStream) -> bool:
-    """Whether there is something to do before anybody may have it again."""
+    """Whether there is something to do before it may be lent again."""
     return state.move is not None or state.is_closed or state.is_to_rehome()
 
 
@@ -254,7 +255,7 @@ def _end_exactly(state: LentStream, event: HolderLost) -> Acts:
 
 
 def _take_back(state: LentStream, event: Overdue) -> Acts:
-    """It did not answer in time: whatever it holds of the stream now comes again, marked."""
+    """The holder did not answer in time: all unreported records are sent again, marked."""
     _lose_sight(state)
     state.state = StreamState.REVOKED
     state.durable = False
@@ -296,7 +297,7 @@ def _saved_revoked(state: LentStream, event: Saved) -> Acts:
 
 def _seal_free(state: LentStream, event: Sealed) -> Acts:
     state.sealed_end = event.end
-    # After a move it would be lent again while the holder that it is kept for may hand out.
+    # A move would let it be lent again while its last holder may still hand out records.
     waits = state.reserved and _is_wanted(state)
     is_done = state.is_over() or state.is_to_rehome()
     return end(state) if is_done and not waits else ()
@@ -315,7 +316,7 @@ def _seal_granted(state: LentStream, event: Sealed) -> Acts:
 
 def _judge_free(state: LentStream, event: ParentsJudged) -> Acts:
     state.is_closed = event.closed
-    # A lane that is kept for its last holder may be with that one's program.
+    # Records of a lane that is kept for its last holder may still be with that client.
     if state.reserved:
         return ()
     if event.closed:

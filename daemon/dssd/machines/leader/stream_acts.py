@@ -40,8 +40,8 @@ from dssd.machines.messages import (
 from dssd.machines.queues import Queues, begun_as
 
 STREAMS_A_REBALANCE_MS = 100
-"""A group rests 1 ms between rebalances for so many of its streams, so that deaths that come one by
-one (each is acted on at once) do not take more than a tenth of the daemon's time."""
+"""Between rebalances a group rests 1 ms for each so many of its streams. Otherwise deaths that come
+one by one (each is acted on at once) could take more than a tenth of the daemon's time."""
 
 
 def turn_stream(
@@ -143,7 +143,7 @@ def _note_durable(turn: LeaderTurn, lent: LentStream, event: Saved, act: Act) ->
     if act is Act.NOTE_MOVED:
         note_moved(turn, lent, event.moved_by)
     elif state.holding not in (Holding.FENCING, Holding.HELD):
-        # Else it begins with `LendAgain`: what queues hold is to stay as it is until then.
+        # Else it begins with `LendAgain`: until then queues must not change.
         turn.effects.append(Rehome(lent.stream, lent.grant_epoch, lent.progress, lent.queues))
 
 
@@ -226,11 +226,11 @@ def place(turn: LeaderTurn, lent: LentStream) -> None:
 
 
 def lend(turn: LeaderTurn, lent: LentStream, member: Member) -> None:
-    """Lend a free stream to a member; while nothing is lent, or another member has to let go of its
+    """Lend a free stream to a member. While nothing is lent, or another member has to let go of its
     shard first, it stays free, and keeps its heir.
 
-    Where the daemon ends its sessions, a stream stays with the last one that it was lent to: the
-    next daemon keeps it for that one, whose client may still hand out what it has.
+    While the daemon ends its sessions, a stream stays with its last session: the next daemon keeps
+    it for that session, whose client may still hand out what it has.
     """
     if turn.state.holding is not Holding.NOTHING or turn.state.sessions_ending:
         return
@@ -242,7 +242,7 @@ def lend(turn: LeaderTurn, lent: LentStream, member: Member) -> None:
 
 
 def rebalance_by(turn: LeaderTurn, at_ms: int) -> None:
-    """Allocate at that time, or before where that is planned already; later in a large group."""
+    """Rebalance at that time, or at an earlier planned one; later in a large group."""
     state = turn.state
     if state.rebalanced_ms is not None:
         rest_ms = len(state.streams) // STREAMS_A_REBALANCE_MS

@@ -11,12 +11,12 @@
                                                                                       │ durably
                                                             its children are judged ◄─┘
 
-That is the order of keys over growth: a key goes on in a child once its parent holds nothing of it
-that is to come. Only groups that keep the order have it; in others a stream has no parents. A
-stream that is finished is read again where a cursor goes back into it: `going_back`. Invariants: a
-closed stream is never finished, however empty it is, so what is behind it stays closed too; nothing
-of a lane is lent any more from when it is re-homed on, also by the next leader, for its children
-may have a part of it by then; one that goes back makes its move when it came back, not before.
+This keeps the order of keys over growth: records of a key are sent from a child only once its
+parent has none of the key left to send. In groups that do not keep the order, a stream has no
+parents. A finished stream is read again if a cursor goes back into it: `going_back`. Invariants: a
+closed stream is never finished, however empty it is, so its children stay closed too; a lane that
+is being re-homed is never lent again, not even by the next leader, as its children may have some of
+its entries; a stream that goes back makes its move once all is back, not before.
 """
 
 from dss_core.lane import DEAD
@@ -37,7 +37,7 @@ from dssd.machines.queues import have_been_asked, merged_queues, out_of_sight
 
 
 def end(state: LentStream) -> Acts:
-    """Nobody holds the stream, or is kept it for: where it goes from here."""
+    """Nobody holds the stream, and it is kept for nobody: choose its next state."""
     state.stall = Stall.NONE
     state.grant_unsaved = True
     save = Act.SAVE_SOON if state.move is None else Act.SAVE_NOW
@@ -63,8 +63,8 @@ def finish(state: LentStream) -> Acts:
 
 
 def close(state: LentStream) -> Acts:
-    """A parent of it is not finished, or not any more. Who held it appends to its queues no more,
-    and does not come back for it."""
+    """A parent of it is not finished, or no longer. Its last holder is fenced: it cannot append to
+    the queues any more, nor come back for the stream."""
     was_finished, state.finish_saved = state.finish_saved, False
     was_lent = state.grant_epoch > 0 and state.state is not StreamState.CLOSED
     if was_lent:
@@ -78,7 +78,7 @@ def close(state: LentStream) -> Acts:
 
 
 def rehome(state: LentStream) -> Acts:
-    """Its children are to get what is in its queues, once it is durable that nobody holds it."""
+    """Move the entries of its queues to its children, once it is durable that nobody holds it."""
     fence(state)
     state.state = StreamState.REHOMING
     state.heir = None
@@ -88,22 +88,22 @@ def rehome(state: LentStream) -> Acts:
 
 
 def open_up(state: LentStream) -> Acts:
-    """All parents are finished. They may have put something into its queues."""
+    """All parents are finished. Their re-homing may have appended to its queues."""
     state.is_closed = False
     state.queues = out_of_sight(state.queues)
     return end(state)
 
 
 def is_to_go_back(state: LentStream, move: CursorMove) -> bool:
-    """Whether its children may hold records of its keys that are to come behind what comes again:
-    it was read to its end, and is not any more by the move."""
+    """Whether the move reopens a stream that was read to its end: then its children may hold
+    records of its keys that have to be sent after those that it reopens."""
     if not (state.keeps_order and state.is_read()):
         return False
     return moved(state.progress, move).floor < (state.sealed_end or 0)
 
 
 def go_back(state: LentStream) -> Acts:
-    """The move is made once nobody holds a descendant of it, and what waits there came back."""
+    """Make the move only once nobody holds a descendant, and its entries there are back."""
     if state.goes_back:
         return ()
     state.goes_back = True
@@ -111,7 +111,7 @@ def go_back(state: LentStream) -> Acts:
 
 
 def take_move(state: LentStream, event: MoveAsked) -> bool:
-    """Whether the move is to be made: it was neither made nor cancelled before."""
+    """Take the move, unless it was made or cancelled before; returns whether it is to be made."""
     is_made = event.move.number <= state.cursor_generation and not _goes_further(state, event.move)
     if is_made or state.move is not None:
         return False
@@ -122,7 +122,7 @@ def take_move(state: LentStream, event: MoveAsked) -> bool:
 
 
 def _goes_further(state: LentStream, move: CursorMove) -> bool:
-    """Whether it goes on where one of its number stopped, or stops that."""
+    """Whether it extends or stops a redrive of the same operation that was made before."""
     if not (state.queues and move.redriven):
         return move.stops_redrive
     known = state.queues[DEAD - 1].redrive
@@ -153,7 +153,7 @@ def cancel_move(state: LentStream, event: MoveCancelled) -> Acts:
 
 
 def note_saved(state: LentStream, event: Saved) -> Acts:
-    """So much is durable."""
+    """This progress is durable."""
     if event.grant_epoch >= state.moved_epoch:
         state.saved = state.saved.merged(event.progress)
         state.saved_queues = merged_queues(state.saved_queues, event.queues)
@@ -164,7 +164,7 @@ def note_saved(state: LentStream, event: Saved) -> Acts:
 
 
 def saved_free(state: LentStream, event: Saved) -> Acts:
-    """So much is durable, and nobody waits for it."""
+    """This progress is durable, and nobody waits for it."""
     return note_saved(state, event)
 
 
@@ -175,7 +175,7 @@ def seal(state: LentStream, event: Sealed) -> Acts:
 
 
 def invalidate(state: LentStream, event: Reported) -> Acts:
-    """Whoever reports holds it no more."""
+    """The borrower that reports does not hold it any more."""
     return (Act.SEND_INVALIDATE,)
 
 

@@ -29,13 +29,13 @@ class Act(Enum):
     PLACE = "place"
     """The stream is free: give it to its heir, or allocate."""
     SHARE_ANEW = "share_anew"
-    """The stream is finished, so what members hold of the others may be out of balance."""
+    """The stream is finished, so the shares of the members may be out of balance."""
     REHOME = "rehome"
-    """It is durable that nobody holds the lane: let its children get what is in its queues."""
+    """Durably nobody holds the lane: move the entries of its queues to its children."""
     JUDGE_CHILDREN = "judge_children"
-    """It is finished by now, durably; or is it no more, or is to be read again."""
+    """It is durably finished by now; or it is so no longer, or is to be read again."""
     NOTE_MOVED = "note_moved"
-    """That a move ended, made or cancelled, is durable: its operation may be done."""
+    """The end of a move, made or cancelled, is durable: its operation may be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class RevokeDecided:
     """The stream shall go to another member."""
 
     heir: BorrowerId | None
-    """None: whoever shall have it then."""
+    """The heir. None: allocation chooses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class HolderLost:
 
 @dataclass(frozen=True, slots=True)
 class ReserveEnded:
-    """The stream is kept for its last holder no more, and how far that one came is known."""
+    """The stream is no longer kept for its last holder, and how far the holder came is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Saved:
     """Nothing changed since."""
     measured_end: int | None
     moved_by: int = 0
-    """The operation of which the commit ended a move; 0: of none."""
+    """The operation whose move the commit ended; 0: none."""
     queues: Queues = ()
 
 
@@ -132,7 +132,7 @@ class Sealed:
 
 @dataclass(frozen=True, slots=True)
 class ParentsJudged:
-    """Whether all parents of the stream are finished is known, perhaps anew."""
+    """Whether a parent of the stream is unfinished was determined anew."""
 
     closed: bool
 
@@ -147,8 +147,8 @@ class QueuesRehomed:
 
 @dataclass(frozen=True, slots=True)
 class CameBack:
-    """Nobody holds a descendant of the stream, and nothing in their queues has to go before what
-    comes again of it."""
+    """Nobody holds a descendant of the stream, and all entries that had to go back to its queues
+    are there."""
 
 
 StreamEvent = (

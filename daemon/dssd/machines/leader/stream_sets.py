@@ -1,11 +1,11 @@
-"""The leader's side of the lease protocol: what happens to streams becomes versions of sets.
+"""The leader's side of the lease protocol: changes of streams become versions of stream sets.
 
 Streams are lent and revoked as in every group (`stream`); this module turns that into the stream
 sets that members are told: docs/protocol.md, "The lease protocol". Rules:
 
-1. A set holds the streams that are being granted or granted to the member. Where that differs from
-   what it was told, the next commit holds a new version, with the grant epochs of the streams in
-   it; both are durable before the set leaves.
+1. A set holds the streams that are being granted, or are granted, to the member. If that differs
+   from the newest version, the next commit holds a new version, and the grant epochs of the streams
+   in it; both are durable before the set is sent.
 2. The next version is made once the member has shown the one before. Until then, and for as long
    as a grant or a revoke in it is unanswered, the set is sent again.
 3. Versions are counted by session, durably, and never fall while a borrower of it lives: a set of
@@ -44,7 +44,7 @@ TAKEN = frozenset({StreamState.REVOKING, StreamState.REVOKED})
 
 
 def presents(sets: StreamSets, message: LeaderWanted) -> bool:
-    """Whether a borrower comes with a set that this leader did not make, or with none at all."""
+    """Whether a borrower has no set, or one that this leader did not make."""
     known = sets.by_member.get(message.borrower_id)
     return known is None or known.shown < message.version != known.version
 
@@ -99,7 +99,7 @@ def hear(sets: StreamSets, message: LeaderWanted | UpdateStreamStates) -> bool:
         if member_set.changed:
             sets.changed[message.borrower_id] = None
     elif message.version == member_set.shown and isinstance(message, UpdateStreamStates) and asks:
-        # All that is taken over is named: what is not was dropped.
+        # It names all streams that are taken over: any other was dropped.
         named = {taken.report.stream for taken in message.taken_over}
         for stream in member_set.accepted.keys() - named:
             del member_set.accepted[stream]
@@ -127,13 +127,13 @@ def note_taken(state: Leader, sets: StreamSets, borrower_id: BorrowerId, taken: 
 
 
 def touch(sets: StreamSets, lent: LentStream, *, again: bool) -> bool:
-    """A stream's holder must be told something; returns whether that takes a new version."""
+    """A stream changed for its holder; returns whether that takes a new version."""
     assert lent.holder is not None
     member_set = sets.by_member[lent.holder]
     taken = lent.state in TAKEN
     unsaid = taken and not tells(sets, lent)
     if unsaid and not member_set.since:
-        # A first set does not say what is taken over; the member may have it or not.
+        # A first set does not name streams to take over; the member may hold them or not.
         member_set.forced = True
     changed = member_set.forced or tells(sets, lent) == taken
     if changed:
@@ -157,7 +157,7 @@ def tells(sets: StreamSets, lent: LentStream) -> bool:
 
 
 def accept(sets: StreamSets, lent: LentStream) -> bool:
-    """The progress of a revoked stream is durable; whether its holder said that it is final."""
+    """A revoked stream's progress is durable; returns whether its holder said it is final."""
     assert lent.holder is not None
     member_set = sets.by_member[lent.holder]
     if member_set.returned.get(lent.stream) != lent.grant_epoch:
@@ -288,7 +288,7 @@ def _granted(
             if lent.state is StreamState.GRANTED or lent.durable:
                 yield lent.granted(state.pause)
             else:
-                # It changed while its commit was under way; its set is one to come.
+                # It changed while its commit was under way: a later set has it.
                 del member_set.told[stream]
 
 

@@ -10,20 +10,20 @@ from dss_core.limits import LEASE_MS
 from dssd.limits import RESEND_FIRST_MS, REVOKE_DEADLINE_MS, SILENT_HOLDER_PERCENT
 
 JOIN_GATHER_MS = 200
-"""Joins and leaves of a group that come within it make one rebalance: clients of one application
-start and stop together, and each rebalance moves streams."""
+"""Joins and leaves within this time make one rebalance: clients of one application start and stop
+together, and each rebalance moves streams."""
 
 RESERVE_PERCENT = 67
-"""Of the lease: for so long after a restart of the daemon streams wait for the session that held
-them, 4 s with a lease of 6 s. A client that heard nothing more hands out for 0.4 leases, by its own
-clock."""
+"""The part of the lease for which streams wait, after a restart of the daemon, for the sessions
+that held them: 4 s with a lease of 6 s. A client that hears nothing hands out for 0.4 leases, by
+its own clock."""
 
 LEADER_IDLE_MS = 30_000
-"""A leader without members stops after it; a client that comes back sooner finds it running."""
+"""A leader without members stops after this; a client that comes back sooner finds it running."""
 
 COMMIT_GATHER_MS = 50
-"""Reports that come within it share one commit, unless a client waits for one of them; a crash
-costs at most so much progress."""
+"""Reports within this time share one commit, unless a client waits for one of them; a crash costs
+at most so much progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,15 @@ class LeaderTiming:
 
     @property
     def silent_holder_ms(self) -> int:
-        """After so long a client that heard nothing of the daemon hands out nothing more."""
+        """After this time a client that hears nothing from the daemon hands out nothing more."""
         return self.lease_ms * SILENT_HOLDER_PERCENT // 100
 
     @property
     def eviction_answer_ms(self) -> int:
-        """What an evicted member has at least, even without a grace."""
+        """The time that an evicted member has at least, even without a grace."""
         return min(self.silent_holder_ms, self.revoke_deadline_ms)
 
     @property
     def resend_max_ms(self) -> int:
-        """Where the doubling of resends ends."""
+        """The bound of the doubling pauses between resends."""
         return self.lease_ms // 4

@@ -1,7 +1,7 @@
 """One step of a leader under way.
 
-Invariant: effects are carried out in the order in which they were added. Grants are gathered, so
-that they leave after them in one message to each borrower. This module knows no rule of the leader.
+Invariant: effects are carried out in the order in which they were added. Grants are gathered and
+sent after them, in one message to each borrower. This module knows no rule of the leader.
 """
 
 from dssd.machines.leader.events import LeaderEffect, Send

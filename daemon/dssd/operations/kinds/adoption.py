@@ -1,9 +1,9 @@
 """Adoptions: sessions without a connection are given to another principal.
 
-A client that calls by another name than before may not use what it left behind under that one.
-Nothing of a session but its owner changes: its id, its subscriptions and their progress stay, so
-the client goes on where it was. Invariant: a session that is connected is never adopted, for
-whoever is connected answers for it; nor is one that its client opened after the plan was made.
+A client that comes under another principal may not use the sessions of its former one. Only the
+owner of a session changes: its id, its subscriptions and their progress stay, so the client goes on
+where it was. Invariant: a connected session is never adopted, as its present client is responsible
+for it; nor is a session that its client opened after the plan was made.
 """
 
 import json
@@ -32,23 +32,23 @@ from dssd.store.rows import OperationRow, SessionRow
 ADOPT = "sessions.adopt"
 
 ADOPTED_MAX = 1_000
-"""Sessions in one operation: their ids are in its row, and they are written in one commit."""
+"""How many sessions one operation adopts: their ids are in its row, and one commit writes them."""
 
 PATTERNS_MAX = 100
-"""Client ids, or patterns of them, in one change."""
+"""How many client ids, or patterns of them, one change may have."""
 
 _ANY = "*"
 _SESSIONS = "sessions"
-"""In ``before`` of an operation: what is adopted, and whose it was."""
+"""In ``before`` of an operation: the adopted sessions and their former owners."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """What a change is about, as sessions are now."""
+    """The sessions that a change names, as they are now."""
 
     adoptions: tuple[Adoption, ...]
     connected: tuple[str, ...]
-    """Clients that a pattern fits to, and that are left out."""
+    """Connected clients that match a pattern; they are left out."""
 
 
 class SessionAdoptions(Unstoppable):
@@ -57,7 +57,7 @@ class SessionAdoptions(Unstoppable):
     def __init__(self, sessions: Sessions, is_known: Callable[[str], bool]) -> None:
         self._sessions = sessions
         self._is_known = is_known
-        """Whether somebody may call by the name of a principal."""
+        """Whether a principal of that name is known."""
 
     async def plan(self, change: AdoptSessions) -> Plan:
         """Which sessions would be whose.
@@ -97,7 +97,7 @@ class SessionAdoptions(Unstoppable):
         return await self.begin(plan, number)
 
     async def resumed(self, row: OperationRow) -> Begun:
-        """What was adopted is not adopted again."""
+        """Adopt the rest: a session that was adopted already stays so."""
         adoptions = _adoptions_of(row)
         return Begun(work=self._adopting(adoptions))
 
@@ -144,7 +144,7 @@ class SessionAdoptions(Unstoppable):
         return _Chosen(tuple(adoptions), tuple(connected))
 
     def _named(self, change: AdoptSessions) -> Iterable[NamedSession]:
-        """The sessions that a change asks for, by client id."""
+        """The sessions that a change names, by client id."""
         if not change.clients and not change.of:
             rule = f"name clients, {_ANY} for any characters, or whose they are"
             raise IllegalArgument(argument="an adoption of nothing", rule=rule)

@@ -1,14 +1,15 @@
-"""A redrive of which some go first: the canary.
+"""A redrive that sends some dead letters ahead: the canary.
 
 ::
 
     the first ──► come back ──► all done with ──────────────► the others come back
                       └───────► too many of them fail ──────► the others stay dead
 
-What fails carries the number of the operation, so it is found in what the queues got since. The
-others are committed as rows of the same operation, and their lanes told, once the canary is done
-with. A daemon that begins anew looks again from the ends that the operation began at. Invariant:
-until then only the canary is named in rows, so nothing else comes back whatever dies.
+An entry that fails again carries the number of the operation, so it is found among the entries that
+the queues got since. Once the canary is done, the others are committed as rows of the same
+operation, and their lanes are told. After a restart the daemon looks again from the queue ends at
+which the operation began. Invariant: until then rows name only the canary, so nothing else comes
+back, even over a crash.
 """
 
 import asyncio
@@ -39,10 +40,10 @@ from dssd.store.port import Put, Store
 from dssd.store.rows import OperationRow
 
 CANARY_LOOK_S = 0.5
-"""Between two looks at what became of a canary: each surveys the group, some milliseconds."""
+"""The pause between looks at a canary: each surveys the group, some milliseconds."""
 
 CANARY_LOOK_BYTES = 8 << 20
-"""What one of them reads of queues; the next one goes on behind it."""
+"""How much one look reads of queues; the next one goes on from there."""
 
 
 READ_TO_END = frozenset({StreamState.REHOMING.value, StreamState.FINISHED.value})
@@ -60,11 +61,11 @@ class CanaryLane:
     name: str
     stream: StreamId
     first: Ranges
-    """Of its dead letters: the canary."""
+    """The dead letters of the canary."""
     all: Ranges
     """With the others."""
     ends: tuple[int, int]
-    """Of its queues, when the operation began."""
+    """The ends of its queues when the operation began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,9 @@ class Canary:
     group_id: int
     rate: int
     percent: int
-    """The others stay where more than this share of it fails."""
+    """If more than this share of it fails, the others stay dead letters."""
     whole_keys: bool
-    """All together are all that is dead of their keys."""
+    """Canary and others together are all the dead letters of their keys."""
     lanes: tuple[CanaryLane, ...]
 
     @property
@@ -91,7 +92,7 @@ class Canary:
         return sum(total(each.all) for each in self.lanes) - self.size
 
     def moves(self, *, whole: bool) -> tuple[CursorMove, ...]:
-        """What the lanes are to do, of the canary or of all."""
+        """The moves of the lanes, for the canary or for all."""
         count = self.size + self.others if whole else self.size
         over_ms = -(-count * 1_000 // self.rate)
         lanes = [each for each in self.lanes if (each.all != each.first if whole else each.first)]
@@ -109,7 +110,7 @@ class Canary:
         )
 
     def before(self) -> dict[str, Any]:
-        """What an operation keeps of it beside its change."""
+        """The state of the canary that an operation keeps beside its change."""
         lanes = {each.name: [each.first, each.ends] for each in self.lanes}
         return {"canary": lanes, "whole_keys": self.whole_keys}
 
@@ -159,7 +160,7 @@ class Canaries:
         self._registry.instruct(canary.group_id, CancelMoves(canary.number))
 
     async def watch(self, canary: Canary) -> Worked | None:
-        """Bring the others back once the canary is done with, or leave them.
+        """Bring the others back once the canary is done, or leave them.
 
         Raises:
             GroupNotFound: the group was removed.
@@ -187,7 +188,7 @@ class Canaries:
         return None
 
     async def _until_done(self, canary: Canary, stopped: asyncio.Event) -> "Failures | None":
-        """What of the canary failed; None: it was stopped before that could be told."""
+        """The failures of the canary; None: the operation was stopped before they were known."""
         failures = Failures(canary)
         while not stopped.is_set():
             views = await self._views(canary)
@@ -201,12 +202,12 @@ class Canaries:
         return None
 
     def _is_elsewhere(self, canary: Canary, views: dict[StreamId, StreamView]) -> bool:
-        """Whether a lane was read to its end, so that what waited there is in other lanes."""
+        """Whether a lane was re-homed, so that its entries are in other lanes."""
         states = {views[each.stream].state for each in canary.lanes if each.stream in views}
         return self._groups.get(canary.group_id).ordered and not states.isdisjoint(READ_TO_END)
 
     async def _has_missed(self, canary: Canary) -> bool:
-        """Whether the others of a lane had gone elsewhere when it was asked for them."""
+        """Whether the others of a lane were re-homed before it could bring them back."""
         views = await self._views(canary)
         asked = ((each, views[each.stream]) for each in canary.lanes if each.stream in views)
         return any(
@@ -228,7 +229,7 @@ class Canaries:
             await _rest(stopped)
 
     async def _until_quiet(self, canary: Canary) -> None:
-        """No lane brings any of it back."""
+        """Wait until no lane is bringing any of it back."""
         while await self._is_at_work(canary):  # noqa: ASYNC110 - a report rings no bell
             await asyncio.sleep(CANARY_LOOK_S)
 
@@ -266,14 +267,14 @@ class Canaries:
 
 
 class Failures:
-    """What of a canary failed again, as far as its queues were looked at."""
+    """The records of a canary that failed again, as far as the queues were looked at."""
 
     def __init__(self, canary: Canary) -> None:
         self._canary = canary
         self.records: set[tuple[str, int]] = set()
         """By stream and offset."""
         self.is_elsewhere = False
-        """Some of it is in lanes that nobody looks at."""
+        """Some of it is in other lanes, which are not looked at."""
         self.first: QueueEntry | None = None
         self._looked_to = {each.stream: list(each.ends) for each in canary.lanes}
         self._open: dict[StreamId, set[int]] = {each.stream: set() for each in canary.lanes}
@@ -282,7 +283,7 @@ class Failures:
         """The last look did not come to the end."""
 
     async def look(self, views: dict[StreamId, StreamView], log: Log) -> None:
-        """Look at what the queues got since."""
+        """Look at the entries that the queues got since."""
         look = EntryLook(log, ChoiceBudget(CANARY_LOOK_BYTES))
         for lane in self._canary.lanes:
             view = views.get(lane.stream)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 MEMBERS_NAMED_MAX = 10
-"""In a sentence of a plan; the plan has a list of all."""
+"""How many members a sentence of a plan names; the plan has a list of all."""
 
 
 def named(clients: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
-"""What a change of queues leaves out, because its lane is closed.
+"""Leaves entries in closed lanes out of a change of queues.
 
-A change that the holder of a lane makes would wait until that is open, and keep the operation on
-the group for as long. What the lane waits for may itself need another change of queues, where its
-own are full: then both would wait for ever. So it is left out, and the plan says so.
+A change that the holder of a lane makes would wait until the lane is open, and the operation would
+run on the group for as long. And the parent that the lane waits for may itself need a change of its
+full queues: then both would wait for ever. So these entries are left out, and the plan says so.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,13 +14,13 @@ from dssd.operations.kinds.queue_choice import Chosen
 
 
 def without_closed(chosen: Sequence[Chosen]) -> tuple[list[Chosen], list[Chosen]]:
-    """What can be done now, and what lies in streams that are closed."""
+    """The choices in open streams, and those in closed ones."""
     closed = [each for each in chosen if each.stream.view.state == StreamState.CLOSED.value]
     return [each for each in chosen if each not in closed], closed
 
 
 def left_out(closed: Sequence[Chosen], what: str, then: str) -> Iterator[str]:
-    """The sentence about it: of what, and what deals with it then."""
+    """The sentence about entries left out: what they are, and what deals with them later."""
     if closed:
         count, first = sum(each.count for each in closed), closed[0].stream
         why = hindrance_sentence(first.view, first.waits_for)

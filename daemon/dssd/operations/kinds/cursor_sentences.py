@@ -1,6 +1,7 @@
-"""What a plan to move cursors says to people.
+"""The sentences of a plan that moves cursors.
 
-Invariant: numbers only from the plan of each stream. This module does not know how cursors move.
+Invariant: all numbers are from the plans of the streams. This module does not know how cursors
+move.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from dssd.operations.plans import subject_of
 from dssd.store.rows import GroupRow
 
 STREAMS_NAMED_MAX = 5
-"""In a sentence; the rest is counted, so that a line of a terminal or two hold it."""
+"""How many names a sentence has; the rest is counted, so that it fits a line or two."""
 
 
 def summary_of(kind: str, group: GroupRow, touched: int, streams: Sequence[StreamPlan]) -> str:
@@ -37,7 +38,7 @@ def _verb(kind: str) -> str:
 def effects_of(
     group: GroupRow, streams: Sequence[StreamPlan], members: Sequence[str]
 ) -> Iterator[str]:
-    """What members and records notice of it."""
+    """The effects on members and records."""
     again, passed = sum(each.again for each in streams), sum(each.passed for each in streams)
     most = "" if all(each.exact for each in streams) else "at most "
     if again:
@@ -95,7 +96,7 @@ def closed_by(
 
 
 def alone(group: GroupRow, streams: Sequence[StreamPlan]) -> Iterator[str]:
-    """What single records that come once more mean for the others."""
+    """The effects of single records that are sent once more on others."""
     if not sum(each.again for each in streams):
         return
     yield "No cursor moves: what was acknowledged behind them does not come again."
@@ -104,7 +105,7 @@ def alone(group: GroupRow, streams: Sequence[StreamPlan]) -> Iterator[str]:
 
 
 def left_in_queues(group: GroupRow, waiting: int) -> Iterator[str]:
-    """What a skip does not reach: what failed in the streams and comes again."""
+    """The records that a skip does not reach: those in the retry queues of the streams."""
     if waiting:
         waits = counted(waiting, "record waits", "records wait")
         name = quote(subject_of(group))
@@ -115,7 +116,7 @@ def left_in_queues(group: GroupRow, waiting: int) -> Iterator[str]:
 
 
 def left_alone(gone: Sequence[str], unnamed: Sequence[str]) -> Iterator[str]:
-    """What an import does not move: streams that went, and those that it does not name."""
+    """The streams that an import does not move: removed ones, and those that it does not name."""
     if gone:
         have = "has" if len(gone) == 1 else "have"
         yield f"{_some(gone)} went with retention, and {have} no record that could come again."

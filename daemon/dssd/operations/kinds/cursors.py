@@ -1,8 +1,8 @@
-"""Rewind, skip, seek, import, records skipped by hand, and what takes them back.
+"""Rewind, skip, seek, import, records skipped by hand, and their undo.
 
-All of them are moves of cursors: `dssd.machines.leader.cursor_moves` has the theory. A plan says
-what each move would make of the progress as it is now. Applying it commits the moves as rows; the
-leader makes each of them as soon as nobody holds its stream. Invariant: a stream on which the
+All of them are moves of cursors: `dssd.machines.leader.cursor_moves` has the theory. A plan shows
+the progress that each move would make from the present one. Applying it commits the moves as rows;
+the leader makes each of them as soon as nobody holds its stream. Invariant: a stream on which the
 change has no effect is not touched, so its holder goes on undisturbed.
 """
 
@@ -65,12 +65,12 @@ from dssd.topics.catalogue import Catalogue, Topic
 from dssd.topics.internal import refuse_internal
 
 RECORDS_SKIPPED_MAX = 1_000
-"""By hand, in one operation; who passes over more says to which offset."""
+"""How many records one operation skips by hand; to pass over more, name an offset to skip to."""
 
 
 STREAMS_MOVED_MAX = 10_000
-"""Cursors that one operation moves: a leader begins them in one step, which took 55 us each, and a
-plan of them fits into a message."""
+"""How many cursors one operation moves: a leader begins them in one step, which took 55 us each,
+and a plan of them fits into a message."""
 
 
 OfRecords = SkipRecords | RedeliverRecords
@@ -160,7 +160,7 @@ class CursorMoves:
         return Begun(instruction=MoveCursorsNow(row.number, ()))
 
     def cancellation(self, row: OperationRow) -> Instruction:
-        """What is not moved yet stays."""
+        """Cursors that were not moved yet stay."""
         return CancelMoves(row.number)
 
     async def made(self, row: OperationRow) -> Made:
@@ -240,14 +240,14 @@ class CursorMoves:
         ]
 
     def _is_gone(self, offsets: StreamOffsets, by_name: dict[str, StreamSurvey]) -> bool:
-        """Whether it is of a storage topic that was collected, of a topic that the group reads."""
+        """Whether the offsets are of a deleted storage topic of a topic that the group reads."""
         topic = self._catalogue.find(offsets.topic)
         if topic is None or offsets.ordinal >= topic.storage_topics[0].ordinal:
             return False
         return any(stream.name.topic == offsets.topic for stream in by_name.values())
 
     def _left_alone(self, change: ImportOffsets, survey: GroupSurvey) -> Iterable[str]:
-        """What the import says nothing of, or what is not there any more."""
+        """Sentences about streams that the import does not name, and about deleted ones."""
         by_name = {str(stream.name): stream for stream in survey.streams}
         gone = [str(_name_of(each)) for each in change.streams if self._is_gone(each, by_name)]
         named = {str(_name_of(each)) for each in change.streams}
@@ -336,7 +336,7 @@ class CursorMoves:
         return moving
 
     def _taken_back_alone(self, stream: StreamSurvey, before: Progress, given: Progress) -> _Moving:
-        """Of single records, as far as the log has them still; what other operations did stays."""
+        """The undo for single records that the log still has; changes of other operations stay."""
         bounds = self._log.bounds(stream.view.stream)
         passed = clipped(without(all_of(given), all_of(before)), bounds.start, bounds.end)
         reopened = without(all_of(before), all_of(given))
@@ -344,14 +344,14 @@ class CursorMoves:
         return _Moving(stream, passed, reopened, min((at for at, _ in passed), default=floor))
 
     async def _took_back(self, number: int, undone: OperationRow) -> bool:
-        """Whether an operation took the other one back, where it came to a stream."""
+        """Whether an operation undid the other one in any stream."""
         found = await self._store.read(OperationRow, (number,))
         return found is not None and found.row.undoes == undone.number
 
     # Telling
 
     async def _told_of_queues(self, group: GroupRow, plan: Plan) -> tuple[str, ...]:
-        """What of the records that come again failed already."""
+        """Sentences about records that are reopened although they wait in queues."""
         if not (group.max_deliver and plan.reopened):
             return ()
         reopened = {name: ranges for name, _, ranges in plan.reopened}
@@ -402,7 +402,7 @@ class CursorMoves:
         streams: Sequence[StreamPlan],
         survey: GroupSurvey,
     ) -> Iterable[str]:
-        """What of an ordered group waits until streams are read again that it had finished."""
+        """Sentences about streams that wait until finished parents are read again."""
         if not group.ordered:
             return ()
         topic = self._catalogue.get(touched[0].stream.name.topic)
@@ -446,7 +446,7 @@ class CursorMoves:
 
 
 def _reopens(moving: _Moving, topic: Topic) -> bool:
-    """Whether a sealed stream was read to the end, and would not be any more."""
+    """Whether the move reopens a sealed stream that was read to the end."""
     stream, part = moving.stream.view.stream, topic.part(moving.stream.name.ordinal)
     if part is None or part.ends is None:
         return False
@@ -503,13 +503,13 @@ def _moving_to(direction: Direction, stream: StreamSurvey, offset: int, clamped:
 
 
 def _skipping(stream: StreamSurvey, ranges: Ranges) -> _Moving:
-    """Single records: where the floor comes to lie is what they make of it."""
+    """Skip single records: the floor follows from them."""
     floor = stream.view.progress.with_acked(ranges).floor
     return _Moving(stream, (), ranges, floor)
 
 
 def _reopening(stream: StreamSurvey, ranges: Ranges) -> _Moving:
-    """Single records, as far as they are acknowledged."""
+    """Reopen single records, as far as they are acknowledged."""
     return _Moving(stream, ranges, (), stream.view.progress.floor)
 
 

@@ -1,4 +1,4 @@
-"""What plans say of dead letters that come back, or are given up."""
+"""The sentences of plans about dead letters that are redriven or discarded."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ def kind_of(change: Change) -> str:
 
 
 def over_ms_of(change: object, chosen: Sequence[Chosen]) -> int:
-    """How long all of them take at the rate; 0: they do not come back."""
+    """How long a redrive of all takes at its rate; 0: it is no redrive."""
     if not isinstance(change, RedriveDeadLetters) or not change.rate:
         return 0
     return -(-sum(each.count for each in chosen) * 1_000 // change.rate)
@@ -47,7 +47,7 @@ def effects_of(
     has_members: bool,
     more: bool,
 ) -> list[str]:
-    """What a change makes of dead letters."""
+    """The effects of a change on dead letters."""
     told = [_what_becomes(change, chosen)]
     if isinstance(change, RedriveDeadLetters):
         told += _canary_told(change)
@@ -60,7 +60,7 @@ def effects_of(
 
 
 def told_of_holders(members: Sequence[str]) -> Iterator[str]:
-    """Who is asked for the streams."""
+    """The effect on the members that hold the streams."""
     if members:
         yield (
             f"{they(members, 'gives', 'give')} these streams back and "
@@ -71,7 +71,7 @@ def told_of_holders(members: Sequence[str]) -> Iterator[str]:
 def told_back(
     group: GroupRow, chosen: Sequence[Chosen], survey: GroupSurvey, *, more: bool
 ) -> Iterator[str]:
-    """What taking a redrive back makes of what waits still."""
+    """The effects of undoing a redrive on records that still wait."""
     count = sum(each.count for each in chosen)
     goes = "goes" if count == 1 else "go"
     yield f"{counted(count, 'record')} of it still waiting {goes} back to the dead letters."
@@ -131,7 +131,7 @@ def _what_becomes(change: Change, chosen: Sequence[Chosen]) -> str:
 
 
 def _effects_on_order(change: Change, group: GroupRow, chosen: Sequence[Chosen]) -> Iterator[str]:
-    """Of an ordered group: what is kept of its order."""
+    """The effects on the order of an ordered group."""
     if not group.ordered:
         return
     if group.on_dead_letter != BLOCK:
@@ -152,7 +152,7 @@ def _effects_on_order(change: Change, group: GroupRow, chosen: Sequence[Chosen])
 
 
 def _whole_keys_told(chosen: Sequence[Chosen]) -> Iterator[str]:
-    """How many keys they are of, where that was looked for."""
+    """The number of their keys, if it is known."""
     keys = sum(each.keys for each in chosen)
     along = sum(each.along for each in chosen)
     if along:

@@ -1,8 +1,8 @@
 """Bulk jobs that read the dead letters of a group instead of a topic.
 
-What is read is a copy of what lay dead when the job was planned: the dead letters themselves stay,
-and a redrive or a discard meanwhile takes nothing from the job, for its files are held. Invariant:
-each range is one of the queues of the group for the topic, and no offset is read twice.
+Such a job copies the dead letters that there were when it was planned. The dead letters stay, and a
+redrive or a discard meanwhile takes nothing from the job, as their files are held. Invariant: each
+range is in one of the group's queues for the topic, and no offset is read twice.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class DeadLettersOfJobs:
         self._log = log
 
     async def resolved(self, change: CreateJob, source: Topic) -> tuple[CreateJob, list[Measured]]:
-        """The change with the ranges that lie dead now, or those that a plan named before.
+        """The change with the ranges of present dead letters, or with those of an earlier plan.
 
         Raises:
             GroupNotFound, GroupAmbiguous, NoneIsDead, TopicNotInGroup, DeadLettersScattered: they
@@ -94,7 +94,7 @@ class DeadLettersOfJobs:
 
 
 def effects_on_dead_letters(change: CreateJob) -> Iterator[str]:
-    """What becomes of the dead letters: nothing."""
+    """The effects on the dead letters: they stay."""
     group = change.dead_letters
     yield (
         f"It copies what lies dead in {group} now: the dead letters stay where they are, and none "

@@ -1,8 +1,8 @@
-"""What an edit makes of the fields of a row, and what its operation needs to set them back.
+"""Edits fields of a row, and keeps what an undo needs to set them back.
 
-An edit counts from its commit on, for what is live too. Its row says of each field that it changed
-what it was before, so it is taken back field by field. Invariant: an edit is not taken back where
-a later one changed the same field, and stands.
+An edit counts from its commit on, also for live streams. The row of the operation has the former
+value of each changed field, so an undo sets back field by field. Invariant: an edit is not undone
+if a later one changed the same field, and was not undone itself.
 """
 
 import json
@@ -20,17 +20,17 @@ from dssd.store.rows import GroupRow, OperationRow
 from dssd.topics.catalogue import Topic
 
 Fields = Mapping[str, Any]
-"""Fields of a row, and what they are to be."""
+"""Fields of a row with their wanted values."""
 
 TOPIC_ID = "topic_id"
-"""In ``before`` and ``after`` of an edit: a topic made anew under its name is another."""
+"""The id in ``before`` and ``after`` of an edit: a topic of the same name may be a new one."""
 
 
 def asked(values: Fields, lifted: Sequence[str] = ()) -> Fields:
-    """What an edit asks for: values, and limits that are to go.
+    """The fields that an edit asks for: values, and limits to lift.
 
     Raises:
-        IllegalArgument: it asks for nothing, or for a value of what is to go.
+        IllegalArgument: it asks for nothing, or both for a limit and to lift it.
     """
     wanted = {name: value for name, value in values.items() if value is not None}
     both = [name for name in lifted if name in wanted]
@@ -47,7 +47,7 @@ def asked(values: Fields, lifted: Sequence[str] = ()) -> Fields:
 
 
 def changed_fields(subject: GroupRow | Topic, wanted: Fields) -> dict[str, Any]:
-    """The wanted fields that are not as wanted."""
+    """The wanted fields whose present values differ."""
     return {name: value for name, value in wanted.items() if getattr(subject, name) != value}
 
 
@@ -87,7 +87,7 @@ def _word(name: str, value: object) -> str:
 
 
 _NONE_IS_ZERO = ("queue_records", "queue_bytes")
-"""Of a group that has no queues."""
+"""The word for a group without queues."""
 
 _SIZE_UNITS = ("B", "K", "M", "G", "T")
 
@@ -101,7 +101,7 @@ def _size(value: int) -> str:
 
 
 def _span(ms: int) -> str:
-    """A span exactly; in milliseconds where its two largest units are not all of it."""
+    """An exact span; in milliseconds if two units cannot express it."""
     text = _EMPTY_UNIT.sub("", text_of_span(ms))
     return text if parse_span_ms(text) == ms else f"{ms}ms"
 
@@ -124,7 +124,7 @@ async def fields_before(store: Store, undone: OperationRow) -> Fields:
     found = await scan_all(store, OperationRow, after=(undone.number,))
     later = {each.row.number: each.row for each in found}
     for row in later.values():
-        # One that takes a later edit back stands and falls with it.
+        # The undo of a later edit counts together with that edit.
         if row.undoes > undone.number or not _is_of(row, undone) or not _stands(row, later):
             continue
         again = sorted(mine & _fields_changed(row))
@@ -149,6 +149,6 @@ def _is_of(row: OperationRow, undone: OperationRow) -> bool:
 
 
 def _stands(row: OperationRow, later: Mapping[int, OperationRow]) -> bool:
-    """Whether an operation was not taken back, or what took it back was."""
+    """Whether an operation was not undone, or its undo was undone."""
     taken_back_by = later.get(row.undone_by)
     return taken_back_by is None or not _stands(taken_back_by, later)

@@ -27,16 +27,16 @@ from dssd.store.port import Delete, Put, Store, Versioned, VersionIs
 from dssd.store.rows import BanRow, OperationRow, SubscriptionRow
 
 EVICTION_ANSWER_MS = SILENT_HOLDER_MS
-"""An evicted member has at least this long to say how far it handed out, whatever its grace: a
+"""The least time for an evicted member to report how far it handed out, whatever its grace: a
 member that answers leaves nothing in doubt."""
 
 
 EVICTION_GRACE_MS_MAX = 600_000
-"""The longest that an operator may let an evicted member go on with what it holds: nobody else gets
-these streams meanwhile."""
+"""The longest grace in which an evicted member may settle its records: nobody else gets its streams
+meanwhile."""
 
 BANS_A_GROUP_MAX = 1_000
-"""Clients that are kept out of a group at a time; a leader has them in memory."""
+"""How many clients are banned from a group at a time; a leader has them in memory."""
 
 
 EVICT = "borrowers.evict"
@@ -125,7 +125,7 @@ class Evictions:
         )
 
     async def resumed(self, row: OperationRow) -> Begun:
-        """The member is ended if it comes back, unless what its client has now is another."""
+        """Evict the member if it comes back, unless its client has subscribed anew since."""
         after = json.loads(row.after)
         if row.undoes:
             return Begun(instruction=leader.LiftBan(row.number, after["client_id"]))
@@ -166,7 +166,7 @@ class Evictions:
         )
 
     async def _version(self, after: dict[str, Any]) -> int | None:
-        """Of the row of the member's subscription: one that begins anew has another."""
+        """The version of the row of the member's subscription: a new subscription has another."""
         key = bytes.fromhex(after["session_id"]), after["subscription"]
         found = await self._store.read(SubscriptionRow, key)
         return None if found is None else found.version

@@ -1,4 +1,4 @@
-"""What kinds of operations have in common that cannot be taken back or stopped."""
+"""The common parts of kinds of operations that cannot be undone or stopped."""
 
 from typing import NoReturn
 
@@ -8,7 +8,7 @@ from dssd.store.rows import OperationRow
 
 
 class Unstoppable:
-    """The part of a kind that is about stopping, where nothing of it waits."""
+    """The answers to cancellation of a kind that cannot be stopped."""
 
     def cancellation(self, row: OperationRow) -> Cancellation | None:
         """It cannot be stopped."""
@@ -20,10 +20,10 @@ class Unstoppable:
 
 
 class Final(Unstoppable):
-    """The part of a kind that is about going back; its plans say why there is none."""
+    """The answers to an undo of a kind that has none; its plans say why."""
 
     async def plan_undo(self, undone: OperationRow) -> Plan:
-        """It is refused.
+        """Refuse it.
 
         Raises:
             NotUndoable: always.

@@ -12,8 +12,7 @@ from dssd.clock import Clock
 from dssd.limits import FULL_DISK_RETRY_S
 
 FULL_DISK_WAIT_MS_MAX = 60_000
-"""How long an operation waits for room. Nothing else can be done to its topic meanwhile but to
-remove it."""
+"""How long an operation waits for room. Meanwhile its topic can only be removed."""
 
 
 async def with_room(
@@ -21,7 +20,7 @@ async def with_room(
 ) -> None:
     """Take a step as soon as there is room.
 
-    ``overdue`` makes what is raised where the disk stays full, of how many seconds that was.
+    ``overdue`` makes the exception if the disk stays full, from the seconds waited.
     """
     ends_ms = clock.now_ms() + FULL_DISK_WAIT_MS_MAX
     while True:

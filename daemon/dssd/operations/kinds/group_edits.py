@@ -1,11 +1,11 @@
-"""Edits of groups: the ack wait, and what becomes of records that are damaged, or fail.
+"""Edits of groups: the ack wait, and the treatment of records that are damaged, or fail.
 
-The commit of the operation holds the group's row; sessions hear of it at once and deliver what
-their members hold by the new settings. A group gets queues, or loses them, in a commit of its own
-instead: once all streams were taken back, and only where nothing is left in the queues that go. So
-it is where a dead letter of an ordered group is to hold up its key, or to do so no more.
-Until that commit nothing is changed, and a daemon that starts again begins anew; behind it, leaders
-do the rest by the row.
+The commit of the operation holds the group's row; sessions hear of it at once, and deliver held
+streams by the new settings. There are exceptions: an edit that gives queues or removes them, and
+one that changes whether dead letters of an ordered group hold up their keys. Such an edit first
+takes all streams back, and then has a commit of its own; queues are removed only if they are empty.
+Before that commit nothing is changed, and after a restart the daemon begins anew; after it, leaders
+go by the row.
 """
 
 import json
@@ -94,7 +94,7 @@ class GroupEdits(Unstoppable):
         return self._begun(plan, await fields_before(self._store, undone))
 
     async def resumed(self, row: OperationRow) -> Begun:
-        """What is left of one that gives queues or takes them; others are done when committed."""
+        """The remaining work of an edit of queues; all other edits are done when committed."""
         group, changed = self._groups.get(row.group_id), json.loads(row.after)
         if not _takes_streams(group, replace(group, **changed)):
             return Begun()
@@ -143,14 +143,14 @@ class GroupEdits(Unstoppable):
                 await self._queues.make(group)
             await self._registry.while_held(group.group_id, change)
         except DssError as failed:
-            # It changed nothing, so there is nothing to take back.
+            # It changed nothing, so there is nothing to undo.
             return Worked(before, failed.message)
         if not has_queues(edited):
             await self._queues.remove(group.group_id)
         return Worked(changed)
 
     def _check(self, group: GroupRow, edited: GroupRow, survey: GroupSurvey) -> None:
-        """Refuse what the group's queues, or its topic, stand against."""
+        """Refuse an edit that does not fit the group's queues or its topic."""
         if has_queues(group) and not has_queues(edited):
             _check_empty(group, survey)
         if edited.ordered and not group.ordered:
@@ -162,7 +162,7 @@ def _changes_queues(group: GroupRow, edited: GroupRow) -> bool:
 
 
 def _takes_streams(group: GroupRow, edited: GroupRow) -> bool:
-    """Whether who holds a lane would have to open it anew."""
+    """Whether holders would have to open their lanes anew."""
     return _changes_queues(group, edited) or edited.on_dead_letter != group.on_dead_letter
 
 
@@ -222,7 +222,7 @@ def _stands_still(members: Sequence[str]) -> Iterator[str]:
 def _effects_of_queues(edited: GroupRow) -> Iterator[str]:
     if has_queues(edited):
         yield (
-            "What rests after a failure comes again at once, and its attempts begin anew: after "
+            "Records that rest after a failure come again at once, with attempts from 1 on: after "
             f"{counted(edited.max_deliver, 'failure')} a record is a dead letter."
         )
         yield _ORDERED if edited.ordered else _NOT_ORDERED
@@ -263,6 +263,6 @@ def _effects_on_retries(group: GroupRow, edited: GroupRow) -> Iterator[str]:
     if edited.max_deliver < group.max_deliver:
         yield f"What failed {_times(edited.max_deliver)} or more is dead once it fails again."
     if edited.backoff_ms != group.backoff_ms:
-        yield "What waits comes when it was due; the back-off counts for what fails from now on."
+        yield "Records that wait come when they were due; the back-off counts for later failures."
     if edited.queue_records < group.queue_records or edited.queue_bytes < group.queue_bytes:
         yield "Queues that hold more than that take nothing until they hold less."

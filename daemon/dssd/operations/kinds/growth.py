@@ -4,10 +4,10 @@
     topics.switch        seal, then one commit: ends, produce pointer, epoch
     topics.grow          both; one that failed before its switch is undone as an addition is
 
-What is done lies behind the commit of the operation's row, and names the ordinal that it reaches:
-done again, by the next daemon for one, it changes nothing more. A full disk is waited for; each
-attempt lets what was held meanwhile be appended. Behind its switch a growth sets the counts of
-shards that go with it (`shards_at_growth`). Invariant: a switch never leaves a topic that takes no
+The work follows the commit of the operation's row, which names the ordinal to reach; so a
+repetition, for one by the next daemon, changes nothing more. On a full disk the operation waits for
+room; between attempts, held appends go on. After its switch a growth sets the numbers of shards
+that belong to it (`shards_at_growth`). Invariant: a switch never leaves a topic that takes no
 records.
 """
 
@@ -50,18 +50,18 @@ from dssd.topics.growth import moved_share, next_part, refuse_waiting, taking_ov
 
 @dataclass(frozen=True, slots=True)
 class _Growth:
-    """What an operation is to reach; kept with it."""
+    """The target of an operation; kept with it."""
 
     topic_id: int
     ordinal: int
-    """Of the last storage topic that it adds or switches to."""
+    """The ordinal of the last storage topic that it adds or switches to."""
     partitions: int = 0
-    """Of the one that it adds; 0: it adds none."""
+    """The number of partitions of the storage topic that it adds; 0: it adds none."""
     switches: bool = False
     drops: bool = False
-    """It takes an addition back."""
+    """It undoes an addition."""
     shard_counts: tuple[GroupShards, ...] = ()
-    """What it sets once it has switched."""
+    """The numbers of shards that it sets after the switch."""
 
 
 class TopicGrowth(Unstoppable):
@@ -174,7 +174,7 @@ class TopicGrowth(Unstoppable):
         return await self._begun(topic, replace(growth, drops=True, shard_counts=()), number)
 
     async def resumed(self, row: OperationRow) -> Begun:
-        """What it had done is not done again."""
+        """Carry out the remaining steps."""
         return Begun(work=partial(self._worked, _of(row), row.subject, row.number))
 
     async def _begun(self, topic: Topic, growth: _Growth, number: int) -> Begun:
@@ -193,7 +193,7 @@ class TopicGrowth(Unstoppable):
         )
 
     async def _worked(self, growth: _Growth, name: str, number: int) -> Worked | None:
-        """Grow the topic; a failure leaves what was added to be taken back."""
+        """Grow the topic; after a failure, an addition may be undone."""
         try:
             await self._carry_out(growth, name)
         except DssError as failed:
@@ -290,7 +290,7 @@ class TopicGrowth(Unstoppable):
     async def _told_of_order(
         self, topic: Topic, added: StorageTopic, groups: Sequence[GroupRow]
     ) -> list[str]:
-        """Which groups wait, and how much of theirs is appended anew."""
+        """Which groups wait at the barrier, and how many of their entries are appended anew."""
         old, new = (f"{topic.name}/{part.ordinal}" for part in (topic.producing, added))
         told: list[str] = []
         for group in groups[:GROUPS_NAMED_MAX]:
@@ -308,7 +308,7 @@ class TopicGrowth(Unstoppable):
 
 
 _OPERATIONS = "operations"
-"""In what is kept of a growth: those that set its counts of shards."""
+"""In the kept state of a growth: the operations that set numbers of shards."""
 
 _KINDS = {
     AddStorageTopic: "topics.add-storage",
@@ -328,7 +328,7 @@ def _told_of_others(topic: Topic, added: StorageTopic, groups: Sequence[GroupRow
 
 
 def _told_of_queues(topic: Topic, added: StorageTopic, groups: Sequence[GroupRow]) -> Iterator[str]:
-    """What becomes of what failed in the storage topic that is sealed."""
+    """What becomes of failed records of the storage topic that is sealed."""
     queued = [group for group in groups if has_queues(group)]
     if not queued:
         return

@@ -77,7 +77,7 @@ class HandOvers:
                 return _plan_revoke(change, live)
 
     async def begin(self, plan: Plan, number: int) -> Begun:
-        """The instruction to the leader; all that lasts of it is durable with the grants."""
+        """The instruction to the leader; its lasting effects are durable with the grants."""
         assert plan.group is not None
         live = Membership(plan.group, await self._registry.survey(plan.group))
         change = plan.change
@@ -97,7 +97,7 @@ class HandOvers:
             [move] = plan.moves
             giver = live.by_id(bytes.fromhex(move.from_borrower_id))
             if giver is None:
-                # It left since the plan was made: the stream goes to somebody else anyway.
+                # The member left since the plan was made: the stream goes to another one anyway.
                 raise BorrowerNotFound(group=live.subject, borrower=move.from_client_id)
             after |= {"session_id": giver.session_id.hex(), "borrower_id": move.to_borrower_id}
         instruction = _instruction_of(plan.kind, number, after)
@@ -133,7 +133,7 @@ class HandOvers:
         )
 
     async def _refuse_built_on(self, undone: OperationRow, after: dict[str, Any]) -> None:
-        """Whose pin it is now: a member that left and came back may have been given it anew."""
+        """Refuse if the pin is of a later operation: the member may have been given it anew."""
         for found in await scan_all(self._store, OperationRow, after=(undone.number,)):
             later = found.row
             if later.group_id != undone.group_id or later.state == CANCELLED:
@@ -151,17 +151,17 @@ class HandOvers:
         return Begun(group=plan.group, instruction=instruction, after=after)
 
     async def resumed(self, row: OperationRow) -> Begun:
-        """Of a rebalance nothing: no borrower of its plan outlives a daemon."""
+        """A rebalance has nothing left to do: no borrower of its plan outlives a daemon."""
         if row.kind == REBALANCE:
             return Begun(instruction=leader.Rebalance(row.number, ()))
         return Begun(instruction=_instruction_of(row.kind, row.number, json.loads(row.after)))
 
     def cancellation(self, row: OperationRow) -> Instruction | None:
-        """What is not begun is left out; what is under way is done."""
+        """Hand-overs that were not begun are dropped; those under way are completed."""
         return None if row.undoes else leader.CancelHandOvers(row.number)
 
     async def made(self, row: OperationRow) -> Made:
-        """The streams that were last granted to those who were to have them."""
+        """How many streams were last granted to their planned takers."""
         after = json.loads(row.after)
         found = await scan_all(self._store, GrantRow, (row.group_id,))
         last = {(at.row.storage_topic_id, at.row.partition): at.row.session_id for at in found}
@@ -175,7 +175,7 @@ class HandOvers:
             return Made(done, len(wanted), HANDS)
         holder = last.get((after["storage_topic_id"], after["partition"]))
         named = holder == bytes.fromhex(after["session_id"])
-        # A revoke names the one that is not to have it any more.
+        # A revoke names the member that loses the stream.
         return Made(named if row.kind == TRANSFER else not named, 1, HANDS)
 
     def _plan_rebalance(self, change: Rebalance, live: Membership) -> Plan:
@@ -333,7 +333,7 @@ def _hand_over(move: StreamMove, live: Membership) -> leader.HandOver:
 
 
 def _takers(moves: Iterable[leader.HandOver], live: Membership) -> list[tuple[str, list[StreamId]]]:
-    """The streams that each session is to have: what tells later which of the moves were made."""
+    """The streams that each session is to get: by these the moves that were made are counted."""
     takers: dict[str, list[StreamId]] = {}
     for move in moves:
         taker = live.by_id(move.taker)
@@ -343,7 +343,7 @@ def _takers(moves: Iterable[leader.HandOver], live: Membership) -> list[tuple[st
 
 
 def _place(stream: StreamSurvey) -> dict[str, Any]:
-    """What an instruction is made of again after a restart, members aside."""
+    """The values that rebuild an instruction after a restart, except for members."""
     at = stream.view.stream
     return {
         "stream": str(stream.name),

@@ -1,7 +1,7 @@
 """Bulk jobs as operators change them: made, paused, resumed, cancelled, removed.
 
-A job is made by one commit: its row, its manifest, and what it holds of the streams that it reads.
-Invariant: what a plan shows is what is made; the ranges of a job are resolved when it is planned.
+One commit makes a job: its row, its manifest, and its holds on the streams that it reads.
+Invariant: the job is made exactly as planned; its ranges are resolved when it is planned.
 """
 
 from collections.abc import Sequence
@@ -44,36 +44,36 @@ from dssd.topics.catalogue import Catalogue, Topic
 from dssd.topics.located import located
 
 JOBS_MAX = 512
-"""Jobs that are kept, ended ones included: each has a manifest in the store."""
+"""How many jobs are kept, ended ones included: each has a manifest in the store."""
 
 CHUNKS_MAX = 8_192
-"""Of one job: they are made in one commit."""
+"""How many chunks a job may have: they are made in one commit."""
 
 CHUNK_BYTES_USUAL = 32 << 20
-"""What a chunk is planned to read: publishing it holds producers of the target back for some tens
-of milliseconds."""
+"""The default size of a chunk: publishing it holds producers of the target up for some tens of
+milliseconds."""
 
 CHUNK_PLANNED_BYTES_MAX = 128 << 20
-"""Half of what a chunk may publish: copies are larger than what they are of, by their headers."""
+"""Half of what a chunk may publish: copies have more headers than their originals."""
 
 CHUNK_BYTES_MIN = 64 << 10
 
 CHUNK_INPUT_BYTES_MAX = 8 << 10
-"""What a planner of another source says of a chunk: some files and rows of them."""
+"""The bound on the description of a chunk by another source: some files and rows of them."""
 
 INPUTS_BYTES_MAX = 2 << 20
-"""All of these of a job: they come in one message."""
+"""The bound on all such descriptions of a job: they come in one message."""
 
 PARAMS_BYTES_MAX = 64 << 10
-"""What its driver is told besides."""
+"""The bound on further parameters for its driver."""
 
 STATED_BYTES_S = 64 << 20
-"""What a plan reckons with where there is no rate: what two cores publish (measured)."""
+"""The rate that a plan assumes if none is given: what two cores publish (measured)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Manifest:
-    """What a plan of a job found."""
+    """The ranges and chunks that a plan of a job found."""
 
     source: Topic | None
     target: Topic | None
@@ -81,7 +81,7 @@ class _Manifest:
 
     @property
     def records(self) -> int:
-        """All that is read, at most."""
+        """How many records it reads, at most."""
         return sum(chunk.records for chunk in self.chunks)
 
     @property
@@ -164,7 +164,7 @@ class JobCreations(Final):
             raise IllegalJob(job=change.name, rule=rule)
 
     async def _ranges(self, change: CreateJob, source: Topic) -> tuple[SourceRange, ...]:
-        """The offsets of the times; never none, which would be all that there is."""
+        """The offset ranges of the given times; never empty, which would mean all records."""
         found = [
             SourceRange(
                 str(self._catalogue.name_of(each.stream)), *each.stream, each.start, each.end
@@ -177,7 +177,7 @@ class JobCreations(Final):
         measured: list[Measured] = []
         streams = dict.fromkeys(source.streams())
         turn = LoopTurn()
-        # Whoever names ranges need not know that older storage topics, of lower ids, come first.
+        # Callers need not name ranges in order: older storage topics, of lower ids, come first.
         for each in sorted(change.ranges, key=lambda each: (each.storage_topic_id, each.partition)):
             await turn.give_way()
             stream = StreamId(each.storage_topic_id, each.partition)
@@ -195,7 +195,7 @@ class JobCreations(Final):
         return measured
 
     async def begin(self, plan: Plan, number: int) -> Begun:
-        """The rows of the job, and what it holds from now on."""
+        """The rows of the job, and its holds."""
         change, manifest = plan.change, plan.found
         assert isinstance(change, CreateJob)
         assert isinstance(manifest, _Manifest)
@@ -204,7 +204,7 @@ class JobCreations(Final):
             stream = StreamId(each.storage_topic_id, each.partition)
             start, end = held.get(stream, (each.start, each.end))
             held[stream] = min(start, each.start), max(end, each.end)
-        # Before the hold, so that it ends where the commit is never heard of.
+        # Before the hold, so that the hold ends if the answer to the commit is lost.
         self._jobs.pending(number)
         try:
             holds = await self._log.hold(number, held) if manifest.chunks else []
@@ -277,7 +277,7 @@ class JobEdits(Final):
         self._clock = clock
 
     async def plan(self, change: Edit) -> Plan:
-        """What it would do to the job as it stands.
+        """What it would do to the job in its present state.
 
         Raises:
             JobNotFound, JobNotInState: it cannot be done.
@@ -384,7 +384,7 @@ _STATES = {PauseJob: Phase.PAUSED, ResumeJob: Phase.ACTIVE, CancelJob: Phase.CAN
 
 
 def _broken_rule(change: CreateJob) -> str:
-    """What is wrong with the numbers and texts of a job; empty where nothing is."""
+    """The rule that a number or text of a job breaks; empty: none."""
     kind = JobKind(change.kind)
     inputs = sum(len(each.text.encode()) for each in change.inputs)
     rules = {
@@ -438,7 +438,7 @@ _THEN = {
     JobKind.REPLAY: _PUBLISHES,
     JobKind.TRANSFORM: _PUBLISHES,
 }
-"""What a job does with what it reads."""
+"""What a job does with the records that it reads."""
 
 
 def _effects(change: CreateJob, manifest: _Manifest) -> Sequence[str]:

@@ -1,7 +1,7 @@
 """Who is in a group, for operations on its members and grants.
 
-Invariant: only groups that are shared are looked at so: a private subscription has one member for
-its whole life. This module does not know what an operation does.
+Invariant: it is only for shared groups: a private subscription has one member for its whole life.
+This module does not know what an operation does.
 """
 
 from dss_core.changes import StreamMove
@@ -66,7 +66,7 @@ class Membership:
         return stream
 
     def owner(self, stream: StreamSurvey) -> MemberView | None:
-        """Who has the stream, or is to have it next."""
+        """The member that has the stream, or is to have it next."""
         return self.by_id(stream.view.owner)
 
     def by_id(self, borrower_id: bytes | None) -> MemberView | None:

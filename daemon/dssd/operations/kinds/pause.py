@@ -1,10 +1,10 @@
-"""Pause and resume of a group, and what takes them back.
+"""Pause and resume of a group, and their undo.
 
-Whether a group is paused, and until when, stands in its row; the leader brings it to the members,
-and the operation is done when each of them has confirmed. Invariant: what the leader is told is
-what the row says at that moment, so a daemon that starts again tells it no older state. This module
-does not know how members are told (`dssd.machines.leader.pausing`), nor who ends a pause at its
-time (`dssd.operations.pause_ends`).
+The group's row says whether it is paused, and until when. The leader tells the members, and the
+operation is done when each of them has confirmed. Invariant: the leader is always told the present
+state of the row, so after a restart it never gets an older one. This module does not know how
+members are told (`dssd.machines.leader.pausing`), nor who ends a pause at its time
+(`dssd.operations.pause_ends`).
 """
 
 import json
@@ -27,7 +27,7 @@ from dssd.operations.plans import EVERYTHING, Begun, Made, Plan, subject_of
 from dssd.store.rows import GroupRow, OperationRow
 
 PAUSE_MS_MAX = 366 * 24 * 3_600 * 1_000
-"""How far ahead the end of a pause may lie; one that is to last longer has no end."""
+"""How far ahead the end of a pause may lie; a longer pause has no end."""
 
 
 PAUSE, RESUME = "groups.pause", "groups.resume"
@@ -77,7 +77,7 @@ class Pauses:
         return _begun(plan.group, self._wanted(plan.change), number)
 
     async def plan_undo(self, undone: OperationRow) -> Plan:
-        """What taking it back would do: what was paused is resumed, or the other way round.
+        """What an undo would do: resume a paused group, or pause a resumed one.
 
         Raises:
             NotUndoable: the group was paused or resumed since, or the pause would be over.
@@ -94,16 +94,16 @@ class Pauses:
         return _begun(plan.group, self._before(undone, plan.group), number)
 
     async def resumed(self, row: OperationRow) -> Begun:
-        """The members are told once more how the group stands by now."""
+        """The members are told the present state once more."""
         paused = self._groups.get(row.group_id).paused
         return Begun(instruction=PauseGroupNow(row.number, paused))
 
     def cancellation(self, row: OperationRow) -> Instruction:
-        """Members that have not confirmed are not waited for; the group stays as it is."""
+        """Wait no more for confirmations; the group stays as it is."""
         return CancelPause(row.number)
 
     async def made(self, row: OperationRow) -> Made:
-        """Who has confirmed is kept nowhere."""
+        """Nothing: confirmations are not stored."""
         return Made(0, 1)
 
     def _wanted(self, change: PauseGroup | ResumeGroup) -> _Pause:

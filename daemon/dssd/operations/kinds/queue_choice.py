@@ -1,9 +1,9 @@
 """Which entries of the queues of a group a change names.
 
-What a plan finds it names by their offsets in the queue of each stream, so that what comes later is
-none of it. Invariants: a plan reads a bounded part of the queues and names a bounded number of
-ranges, the oldest first; a change that nothing brings back says what it means. This module must not
-know what becomes of them.
+A plan names the found entries by their offsets in the queue of each stream, so later entries are
+never included. Invariants: a plan reads a bounded part of the queues and names a bounded number of
+ranges, the oldest first; a change that cannot be undone must name its entries, or say that it means
+all. This module must not know what becomes of the entries.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,11 +24,11 @@ from dssd.queues.looking import ALL, Choice, EntryLook, Lane
 from dssd.store.rows import GroupRow
 
 CHOICE_RANGES_MAX = 10_000
-"""Ranges of entries that one operation names: 160 KB in rows, and some hundred in a plan."""
+"""How many ranges of entries one operation names: 160 KB in rows, and some hundred in a plan."""
 
 CHOICE_BYTES_MAX = 512 << 20
-"""What a plan reads to choose entries by error or key: over a million of usual size, some seconds,
-for which `dssctl` waits. The same command does the rest afterwards."""
+"""How much a plan reads to choose entries by error or key: over a million of usual size, in some
+seconds, for which `dssctl` waits. The same command does the rest afterwards."""
 
 
 @dataclass(slots=True)
@@ -50,9 +50,9 @@ class Chosen:
     stream: StreamSurvey
     ranges: Ranges
     keys: int = 0
-    """So many whole keys, where they were told apart."""
+    """The number of whole keys, if they were counted."""
     along: int = 0
-    """Of these, so many come along with their keys."""
+    """How many entries were added because of their keys."""
 
     @property
     def count(self) -> int:
@@ -61,7 +61,7 @@ class Chosen:
 
     @property
     def lane(self) -> LaneRanges:
-        """As a resolved change names them."""
+        """The ranges, as in a resolved change."""
         stream = self.stream.view.stream
         return LaneRanges(str(self.stream.name), stream.storage_topic_id, self.ranges)
 
@@ -79,10 +79,10 @@ def check_has_queues(group: GroupRow) -> None:
 
 
 def check_reads(group: GroupRow, survey: GroupSurvey, change: ChosenEntries) -> None:
-    """Refuse a stream that is none of the group's.
+    """Refuse a stream that the group does not read.
 
     Raises:
-        StreamNotRead: it is.
+        StreamNotRead: it does not.
     """
     known = {str(each.name) for each in survey.streams}
     if change.stream and str(StreamName.parse(change.stream)) not in known:
@@ -92,10 +92,10 @@ def check_reads(group: GroupRow, survey: GroupSurvey, change: ChosenEntries) -> 
 def check_says_which(
     change: ChosenEntries, verb: str, noun: str, command: str, *, everything: bool
 ) -> None:
-    """Refuse what names nothing, and is not said to mean all.
+    """Refuse a change that neither names entries nor says that it means all.
 
     Raises:
-        NothingChosen: it is so.
+        NothingChosen: it does neither.
     """
     if not (everything or change.lanes or choice_of(change) != ALL):
         group = quote(change.group)
@@ -104,7 +104,7 @@ def check_says_which(
 
 
 def choice_of(change: ChosenEntries) -> Choice:
-    """What it says.
+    """The choice that a change makes.
 
     Raises:
         IllegalArgument: an offset without a stream.
@@ -131,7 +131,7 @@ async def chosen_of(
     level: int,
     takes: Takes | None = None,
 ) -> list[Chosen]:
-    """What is chosen, the oldest of each stream, as far as the bounds go."""
+    """The chosen entries, the oldest of each stream first, within the bounds."""
     chosen: list[Chosen] = []
     room = CHOICE_RANGES_MAX
     for each in streams.values():
@@ -152,7 +152,7 @@ async def _ranges(
     takes: Takes | None,
 ) -> Ranges:
     queue = stream.view.queues[level - 1]
-    # Where the order of keys is kept, a lane may have those of streams before it too.
+    # In an ordered group, a lane may also have entries of earlier streams.
     has_others = group.ordered and stream.name.ordinal > 0
     own = ALL if has_others else Choice(stream=stream.name)
     if takes is None and choice in (ALL, own):
@@ -169,7 +169,7 @@ async def _ranges(
 
 
 def _append(ranges: list[Range], more: Ranges) -> None:
-    """Add what lies behind them."""
+    """Add ranges that lie behind them."""
     if ranges and more and ranges[-1][1] == more[0][0]:
         ranges[-1] = ranges[-1][0], more[0][1]
         more = more[1:]
@@ -183,7 +183,7 @@ def still_there(
     lanes: Sequence[LaneRanges],
     level: int,
 ) -> list[Chosen]:
-    """Of what a plan named, that which is in the queues now.
+    """The entries that a plan named, as far as they are still in the queues.
 
     Raises:
         IllegalArgument: it names too much.
@@ -205,18 +205,18 @@ def still_there(
 
 
 def names_some(change: ChosenEntries) -> bool:
-    """Whether it may leave some of a stream; all of a stream is whole keys."""
+    """Whether it may leave some entries of a stream; else its keys are whole anyway."""
     choice = choice_of(change)
     return choice not in (ALL, Choice(stream=choice.stream))
 
 
 def is_cut(look: EntryLook, chosen: Sequence[Chosen]) -> bool:
-    """Whether there may be more than what is chosen."""
+    """Whether the bounds may have cut the choice."""
     return look.budget.spent or sum(len(each.ranges) for each in chosen) >= CHOICE_RANGES_MAX
 
 
 def told_of_choice(change: ChosenEntries) -> str:
-    """What was chosen, for people."""
+    """The choice in words, for people."""
     if change.lanes:
         return "what a plan named before"
     return ", ".join(_named(change)) or "what was named"

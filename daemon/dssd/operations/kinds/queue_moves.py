@@ -1,4 +1,4 @@
-"""What an operation on queues commits: the moves of its lanes, as rows, and who tells the lanes."""
+"""The commit of an operation on queues: the moves of its lanes, as rows, and the instruction."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from dssd.store.rows import GroupRow, OperationRow, PendingMoveRow
 
 
 def begun_moves(group: GroupRow, number: int, moves: Sequence[CursorMove], records: int) -> Begun:
-    """What the operation of that number commits, and the instruction to the leader."""
+    """The writes of the operation of that number, and the instruction to the leader."""
     return Begun(
         writes=[Put(move_row(group, move)) for move in moves],
         group=replace(group, cursor_generation=number) if moves else None,
@@ -26,7 +26,7 @@ def begun_moves(group: GroupRow, number: int, moves: Sequence[CursorMove], recor
 
 
 def errands_done(row: OperationRow, survey: GroupSurvey, what: str) -> Made:
-    """How many of the entries of retry queues that it names are dealt with."""
+    """How many of its entries of retry queues are dealt with."""
     left = sum(
         total(errand.ranges) - sum(progress.acked_in(*span) for span in errand.ranges)
         for queues in (each.view.queues for each in survey.streams if each.view.queues)

@@ -1,6 +1,6 @@
-"""Which of the records that come again wait in a queue already, or are dead: a plan says so.
+"""Lets a plan say how many of the records that it reopens wait in a queue, or are dead letters.
 
-Invariant: a plan reads a bounded part of the queues; where that is not all, it says at least.
+Invariant: a plan reads a bounded part of the queues; if that is not all, it says "at least".
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from dssd.queues.looking import EntryLook, Lane
 from dssd.store.rows import GroupRow
 
 ORIGINS_BYTES_MAX = 32 << 20
-"""What a plan reads of queues to tell this: some 80,000 entries, a quarter of a second."""
+"""How much a plan reads of queues for this: some 80,000 entries, a quarter of a second."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class QueuedOrigins:
     is_cut: bool = False
 
     def told(self, group: GroupRow) -> Iterator[str]:
-        """What becomes of them when the records come again."""
+        """The sentences about what becomes of them when the records are reopened."""
         name, least = quote(subject_of(group)), "at least " if self.is_cut else ""
         if self.retrying:
             waits = counted(self.retrying, "of them waits", "of them wait")

@@ -1,8 +1,8 @@
-"""Removals of groups and topics: what goes with them is told before, and nothing brings it back.
+"""Removals of groups and topics: the plan says what is lost with them, and there is no undo.
 
-The removal is work behind the commit of the operation's row, so a daemon that ends between the two
-leaves it to the next one. Invariant: what is removed is what was planned: a group or a topic that
-was made anew under the same name is another one, and stays.
+The removal follows the commit of the operation's row; a daemon that ends between the two leaves it
+to the next one. Invariant: only the planned group or topic is removed: one that was made anew under
+the same name stays.
 """
 
 import json
@@ -53,7 +53,7 @@ class GroupRemovals(Final):
         queued = _queued_text(survey.queued)
         effects = [f"Its progress in {streams} goes, with a lag of {lag}."]
         if queued:
-            effects.append(f"What failed goes too, for this group: {queued}.")
+            effects.append(f"The records in its queues go too: {queued}.")
         effects += [
             f"The job {job} reads its dead letters, and cannot go on."
             for job in self._jobs.reading_dead(name)
@@ -61,7 +61,7 @@ class GroupRemovals(Final):
         if members:
             told = they(members, "is told", "are told")
             effects.append(f"{told} that it was removed; nothing more is handed out.")
-        effects.append("Who subscribes to it later is refused until it is created again.")
+        effects.append("Later subscriptions to it are refused until it is created again.")
         return Plan(
             change=RemoveGroup(name),
             kind="groups.rm",
@@ -105,7 +105,7 @@ class _Reader:
 
     @property
     def lost(self) -> int:
-        """Records that it will not have had."""
+        """How many unacknowledged or queued records the group loses."""
         return self.unread + self.queued.retrying + self.queued.dead
 
 
@@ -126,7 +126,7 @@ class TopicRemovals(Final):
 
         Raises:
             TopicNotFound: there is none.
-            TopicInUse: groups read it, and it is not to be removed although they do.
+            TopicInUse: groups read it, and the change does not allow that.
         """
         topic = self._catalogue.get(change.topic)
         groups = await readers_of(topic, self._groups.groups)
@@ -151,7 +151,7 @@ class TopicRemovals(Final):
             effects=tuple(effects),
             members=tuple(sorted(set().union(*(reader.members for reader in readers)))),
             not_undoable_because="its records are deleted",
-            # An edit may wait for room on a full disk, which the removal makes.
+            # A running edit may wait for room on a full disk: the removal makes that room.
             beside=frozenset({"topics.edit"}),
         )
 
@@ -228,7 +228,7 @@ def _told_of_one(reader: _Reader) -> str:
 
 
 def _queued_text(queued: Queued) -> str:
-    """What of a group failed and is not settled; empty where there is nothing."""
+    """The unsettled entries in the queues of a group, in words; empty if there are none."""
     told = []
     if queued.retrying:
         waits = "waits" if queued.retrying == 1 else "wait"

@@ -1,10 +1,10 @@
-"""Records that failed and wait: they are due at once, passed over, or dead without a next attempt.
+"""Changes entries of retry queues: makes them due at once, passes over them, or makes them dead.
 
 `rq retry-now`, `rq skip` and `rq dead`. A plan names entries of retry queues by their offsets;
-applying it commits them as rows, and the next holder of each lane deals with them as it opens that
-(`machines/delivery/errands`). What is due at once needs nobody: whoever opens the lane sees it. In
-an ordered group a follower did not fail, so it is not meant unless somebody names the record
-itself. Invariant: order is kept: what waits behind a record goes once that is settled, or dead.
+applying it commits them as rows, and the next holder of each lane carries them out as it opens the
+lane (`machines/delivery/errands`). In an ordered group a follower did not fail, so it is left out
+unless the change names the record itself. Invariant: order is kept: followers of a record are sent
+once the record is settled, or become dead letters behind it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,13 +49,13 @@ Change = RetryNow | SkipRetries | BuryRetries
 
 @dataclass(frozen=True, slots=True)
 class _Deed:
-    """What becomes of the entries."""
+    """One of the three changes."""
 
     kind: str
     errand: str
     verb: str
     done: str
-    """What is counted once it is done."""
+    """The words for the count of entries that are done."""
     final: str = ""
     """Why it cannot be taken back."""
 
@@ -82,7 +82,7 @@ class Retries:
         self._log = log
 
     async def plan(self, change: Change) -> Plan:
-        """Which records it would be.
+        """The entries that it would change.
 
         Raises:
             GroupNotFound, GroupAmbiguous, IllegalArgument, IllegalName, StreamNotRead,
@@ -130,17 +130,17 @@ class Retries:
         return await chosen_of(look, group, streams, choice_of(change), RETRY, failed)
 
     async def begin(self, plan: Plan, number: int) -> Begun:
-        """What each lane is to do, and the instruction to tell it."""
+        """The moves of the lanes, and the instruction to the leader."""
         assert plan.group is not None
         errand = _BY_KIND[plan.kind].errand
         return _begun(plan.group, number, errand, plan.found)
 
     async def resumed(self, row: OperationRow) -> Begun:
-        """The leader knows what is pending, and what is not done, when it takes over."""
+        """Nothing to do: the leader reads the pending moves when it takes over."""
         return Begun(instruction=MoveCursorsNow(row.number, ()))
 
     def cancellation(self, row: OperationRow) -> Instruction:
-        """Lanes that were not told are not; what is not dealt with waits on."""
+        """Lanes that were not told yet are not told; entries that are not dealt with wait on."""
         return CancelMoves(row.number)
 
     async def made(self, row: OperationRow) -> Made:
@@ -150,10 +150,10 @@ class Retries:
         return errands_done(row, survey, deed.done)
 
     async def plan_undo(self, undone: OperationRow) -> Plan:
-        """What was brought forward and did not come yet waits again; what was given up comes back.
+        """Entries that were brought forward, but not sent yet, wait again; dead letters come back.
 
         Raises:
-            NotUndoable: there is no such thing.
+            NotUndoable: there are no such entries.
         """
         group = self._groups.get(undone.group_id)
         survey = await self._registry.survey(group)
@@ -211,7 +211,7 @@ def _of(number: int) -> Takes:
 
 
 def _hurried(streams: dict[str, StreamSurvey], number: int) -> list[Chosen]:
-    """What the operation brought forward, and waits still."""
+    """The entries that the operation brought forward, and that still wait."""
     chosen: list[Chosen] = []
     for each in streams.values():
         retry = each.view.queues[RETRY - 1]

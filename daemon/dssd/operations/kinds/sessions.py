@@ -1,7 +1,6 @@
-"""Closing sessions: a client's session ends for good, with all that it owns alone.
+"""Closes sessions: a client's session ends for good, with all that it alone owns.
 
-Invariant: what is closed is the session that was planned; one that the client opens later is
-another, and stays.
+Invariant: only the planned session is closed; one that the client opens later stays.
 """
 
 import json

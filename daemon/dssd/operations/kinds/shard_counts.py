@@ -1,10 +1,10 @@
-"""Into how many shards an ordered group is cut: an edit of its row, and a rebalance.
+"""Changes the number of shards of an ordered group: an edit of its row, and a rebalance.
 
-The commit holds the row; its leader then cuts the streams anew and shares them out. What changes
-its owner is handed over stream by stream, all others are not touched. Nothing is copied, and the
-order of keys rests on no count: what of a key waits goes with its stream. So a count may be changed
-at any time, again while streams still change hands, and undone. An older group that is shared out
-stream by stream is shared out by shards from its first count on.
+The commit holds the row; its leader then cuts the streams anew and shares them out. Streams that
+change their owners are handed over one by one, all others are not touched. Nothing is copied, and
+the order of keys does not depend on the number: waiting records of a key stay with their stream. So
+the number may be changed or undone at any time, even while streams still change hands. An older
+group that is shared out stream by stream is shared out by shards from its first number on.
 """
 
 from collections import Counter
@@ -70,14 +70,14 @@ class ShardCounts(Unstoppable):
         return await self._planned(change, group, span, fields)
 
     async def begin(self, plan: Plan, number: int) -> Begun:
-        """The group as it is cut then, and its leader told."""
+        """The group's new row, and the instruction to its leader."""
         change = plan.change
         assert isinstance(change, SetShardCount)
         assert plan.group is not None
         return self._begun(plan.group, {"shards": change.shards, "allocation": SHARD}, number)
 
     async def plan_undo(self, undone: OperationRow) -> Plan:
-        """What the count of before would do.
+        """What setting the former number would do.
 
         Raises:
             NotUndoable: it was changed again since.

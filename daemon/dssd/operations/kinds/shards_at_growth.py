@@ -1,10 +1,10 @@
-"""What becomes of the shards of ordered groups as their topic grows.
+"""Adapts the number of shards of ordered groups when their topic grows.
 
-A plan says how each group fits then, and which count it is offered (`dss_core.shards.grown_count`).
-Where that is asked for, the growth sets these counts once the topic is switched: each by an
-operation of its own, a *part* of the growth, which is undone by itself. A part is known by the
-number of the growth and its own, so a growth that goes on in another daemon applies none twice.
-Invariant: a group that was changed since the plan is not cut. Nothing here grows anything.
+A plan says how the shards of each group fit after the growth, and which number is offered
+(`dss_core.shards.grown_count`). If asked for, the growth sets these numbers after the switch, each
+by an operation of its own: a *part* of the growth, which has its own undo. A part is identified by
+the number of the growth and its own, so a growth that the next daemon resumes applies no part
+twice. Invariant: a group that was changed since the plan is not cut. Nothing here grows topics.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,19 +42,19 @@ class Parts(Protocol):
         """The operation, as soon as it has ended."""
 
     def moved_since(self, subject: str, planned: int, found: int) -> RevisionMoved:
-        """What is raised where a subject is not as it was planned."""
+        """The exception for a subject that was changed since the plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A group that is shared out by shards, over what it reads once its topic has grown."""
+    """A number of shards for a group, offered for its streams after the growth."""
 
     group: GroupRow
     span: Span
     stays: int
-    """How many shards it has then by itself."""
+    """The number of shards that it has after the growth without a change."""
     fits: int
-    """How many it is offered; as many as it has by itself: it fits."""
+    """The number that is offered; equal to ``stays`` if that fits."""
 
 
 class ShardsAtGrowth:
@@ -111,8 +111,8 @@ class ShardsAtGrowth:
             check_shard_count(group, each.shards, offer.span)
 
     async def cut(self, growth: int, counts: Sequence[GroupShards]) -> tuple[list[int], list[str]]:
-        """Set the counts, and wait until that is done: by which operations, and what is not done
-        and why."""
+        """Set the numbers, and wait until that is done; returns the operations, and sentences about
+        groups that were not cut."""
         begun: list[tuple[GroupShards, int]] = []
         missed: list[str] = []
         for part, each in enumerate(counts, 1):
@@ -131,7 +131,7 @@ class ShardsAtGrowth:
 
 
 def told_of_shards(offers: Sequence[Offer], change: Change, *, asked: bool) -> Iterator[str]:
-    """What the plan says of each group, and of what is done about it."""
+    """The sentences of the plan about each group, and about the numbers that it sets."""
     by_flag = isinstance(change, GrowTopic)
     set_then = change.shard_counts if isinstance(change, GrowTopic) else ()
     counts = {each.group: each.shards for each in set_then}

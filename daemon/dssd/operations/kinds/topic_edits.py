@@ -1,9 +1,9 @@
 """Edits of topics: how long records are kept, and when a publish is acknowledged.
 
-Both ways of a change of durability are safe while records come. A topic that becomes ``os`` has no
-ceilings yet, and the writer syncs each frame above its stream's ceiling. For one that becomes
-``sync``, what was acknowledged before is synced before the operation is done; its ceilings stay,
-because gaps below them must go on to be told from damage.
+The durability may be changed either way while records are produced. A topic that becomes ``os`` has
+no ceilings yet, and the writer syncs each frame above its stream's ceiling. When a topic becomes
+``sync``, all records acknowledged before are synced before the operation is done; its ceilings
+stay, because gaps below them must not be taken for damage.
 """
 
 import json
@@ -126,7 +126,7 @@ class TopicEdits(Unstoppable):
             TopicNotFound: it was removed.
         """
         topic = self._catalogue.get(row.subject)
-        # An edit that had nothing to do names no topic.
+        # The row of an edit that had nothing to do names no topic.
         if topic.topic_id != json.loads(row.before).get(TOPIC_ID, topic.topic_id):
             raise TopicNotFound(topic=row.subject)
         return topic
@@ -171,7 +171,7 @@ class TopicEdits(Unstoppable):
         await self._sync(self._edited(row))
 
     async def _sync(self, topic: Topic) -> None:
-        """Make durable what was acknowledged before it was; a full disk is waited for.
+        """Make all records durable that are acknowledged already; waits for room on a full disk.
 
         Raises:
             SyncOverdue: it stayed full.
@@ -208,7 +208,7 @@ class TopicEdits(Unstoppable):
     async def _unread(
         self, edited: Topic, going: Mapping[StreamId, Range]
     ) -> list[tuple[int, str]]:
-        """How much of it which groups have not acknowledged."""
+        """How many of these records each group has not acknowledged."""
         ids = {stream.storage_topic_id for stream in going}
         unread: list[tuple[int, str]] = []
         turn = LoopTurn()

@@ -1,8 +1,9 @@
-"""Dead letters of one stream by whole keys: what a redrive takes in a group where they block.
+"""Chooses dead letters of one stream by whole keys: for a redrive in a group where they block.
 
-All that is dead of a key waits for its first record, so what is chosen brings the rest of its keys
-along. Two looks over the queue: which keys are meant, then what is dead of them. Invariant: a key
-is taken whole or not at all; where a look does not come to the end, nothing of the stream is.
+All dead letters of a key wait for its first one, so a chosen one brings along the others of its
+key. There are two passes over the queue: the first finds the chosen keys, the second all dead
+letters of these. Invariant: a key is taken whole or not at all; if a pass does not reach the end of
+the queue, nothing of the stream is taken.
 """
 
 from contextlib import aclosing
@@ -16,24 +17,24 @@ from dssd.queues.choosing import keyed_in, keys_of_all_in
 from dssd.queues.looking import Choice, EntryLook, Lane
 
 KEYS_CHOSEN_MAX = 100_000
-"""Keys of one stream that one redrive takes: some 10 MB while it is planned."""
+"""How many keys of one stream one redrive takes: some 10 MB while it is planned."""
 
 
 @dataclass(frozen=True, slots=True)
 class WholeKeys:
-    """What is dead of some keys."""
+    """The dead letters of some keys."""
 
     ranges: Ranges = ()
     """Among the dead letters."""
     keys: int = 0
     meant: int = 0
-    """So many of them were chosen; the others are of the same keys."""
+    """How many of them were chosen; the others are of the same keys."""
     first_key: bytes = b""
-    """Of those that were chosen."""
+    """The key of the first chosen one."""
     is_cut: bool = False
     """More keys were meant."""
     is_beyond: bool = False
-    """It was not all looked through, so nothing is chosen."""
+    """A pass did not reach the end of the queue, so nothing is chosen."""
 
     @property
     def along(self) -> int:
@@ -45,7 +46,7 @@ BEYOND = WholeKeys(is_beyond=True)
 
 
 async def whole_keys(look: EntryLook, lane: Lane, choice: Choice, ranges_max: int) -> WholeKeys:
-    """The keys of what somebody means, whole, as many as go into so many ranges."""
+    """The whole keys of the chosen dead letters, as many as fit into so many ranges."""
     meant = await _meant(look, lane, choice)
     if look.budget.spent:
         return BEYOND
@@ -62,8 +63,8 @@ async def whole_keys(look: EntryLook, lane: Lane, choice: Choice, ranges_max: in
 
 
 async def first_heads(look: EntryLook, lane: Lane, ranges: Ranges, count: int) -> Ranges | None:
-    """Of so many keys the record that goes first, of those in the ranges; None: it was not all
-    looked through, so nobody knows which these are."""
+    """The first record in the ranges of each of so many keys; None: the pass did not reach the end
+    of the queue, so they are not known."""
     heads: dict[bytes | int, tuple[tuple[int, int], int]] = {}
     async with aclosing(look.entries(lane, ranges[0][0])) as pieces:
         async for _, found in pieces:
@@ -81,7 +82,7 @@ async def first_heads(look: EntryLook, lane: Lane, ranges: Ranges, count: int) -
 
 @dataclass(slots=True)
 class _Meant:
-    """What a look for it has found."""
+    """The result of the first pass."""
 
     keys: dict[bytes | None, int]
     """How many records of each, in the order of their first ones."""
@@ -106,7 +107,7 @@ async def _meant(look: EntryLook, lane: Lane, choice: Choice) -> _Meant:
 
 
 def _fitting(meant: _Meant, offsets: dict[bytes | None, list[int]], ranges_max: int) -> WholeKeys:
-    """All of it, or the first keys, whose ranges are not too many even one by one."""
+    """All keys, or the first ones whose ranges fit even if each record is a range."""
     runs = {key: runs_of(each) for key, each in offsets.items()}
     every = normalised(span for each in runs.values() for span in each)
     count = len(meant.keyless) + sum(meant.keys.values())
