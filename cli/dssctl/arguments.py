@@ -20,14 +20,14 @@ IfExists = Annotated[
 ]
 AckWait = Annotated[
     str | None,
-    typer.Option(metavar="SPAN", help="Redeliver what is not acked so long, 30s for one."),
+    typer.Option(metavar="SPAN", help="Send a record again that is unacknowledged this long."),
 ]
 MaxDeliver = Annotated[
     int | None,
     typer.Option(
         metavar="N",
         min=0,
-        help="A record that failed so often is a dead letter; 0: it comes for ever.",
+        help="Failures that make a record a dead letter; 0: no limit.",
     ),
 ]
 MaxDeliverOfNew = Annotated[
@@ -83,7 +83,7 @@ GroupStart = Annotated[
 ]
 Protocol = Annotated[
     str | None,
-    typer.Option(metavar="PROTOCOL", help="borrow, as where none is given, or lease."),
+    typer.Option(metavar="PROTOCOL", help="borrow (default) or lease."),
 ]
 Allocation = Annotated[
     str | None,
@@ -96,7 +96,7 @@ Shards = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Of an ordered group: cut its streams so, not as its topic's base is.",
+        help="Of an ordered group: the number of shards; default: the topic's base.",
     ),
 ]
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="Its name.")]

@@ -263,19 +263,19 @@ def _options() -> list[Any]:
             ["--if-revision"],
             _put_if_revision,
             metavar="N",
-            help="Refuse unless this is the revision still; what changes nothing leaves it.",
+            help="Refuse unless this is still its revision.",
         ),
         _HowOption(
             ["--op-id"],
             _put_operation_id,
             metavar="TEXT",
-            help="An id of your own: a command that is repeated with it changes nothing again.",
+            help="An id of your own: repeated with it, a command changes nothing twice.",
         ),
         _HowOption(
             ["--wait/--no-wait"],
             _put_wait,
             is_flag=True,
-            help="Wait for the end, as where nothing is said; or only for the beginning.",
+            help="Wait for the end (default), or only for the beginning.",
         ),
         _HowOption(
             ["--detailed-exitcode"],

@@ -140,7 +140,7 @@ def redrive(
     canary: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="So many first; the others only if none of these fails again."
+            metavar="N", help="Bring back this many first, the others only if none of these fails."
         ),
     ] = None,
     canary_percent: Annotated[

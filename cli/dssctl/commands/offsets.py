@@ -45,11 +45,12 @@ To = Annotated[
     ),
 ]
 Back = Annotated[
-    str | None, typer.Option(metavar="DISTANCE", help="So many records back, 100, or a span, 15m.")
+    str | None,
+    typer.Option(metavar="DISTANCE", help="A number of records back, 100, or a span, 15m."),
 ]
 Forward = Annotated[
     str | None,
-    typer.Option(metavar="DISTANCE", help="So many records forward, 100, or a span, 15m."),
+    typer.Option(metavar="DISTANCE", help="A number of records forward, 100, or a span, 15m."),
 ]
 Either = Annotated[
     str | None,

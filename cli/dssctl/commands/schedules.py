@@ -50,7 +50,7 @@ TimeZone = Annotated[
 ]
 Jitter = Annotated[
     str | None,
-    typer.Option(metavar="SPAN", help="Begin later by up to so much, another each time."),
+    typer.Option(metavar="SPAN", help="Delay each run by a random time up to this."),
 ]
 OverlapPolicy = Annotated[
     str | None,
@@ -69,14 +69,14 @@ CatchUp = Annotated[
 ]
 RunTimeout = Annotated[
     str | None,
-    typer.Option("--run-timeout", metavar="SPAN", help="Stop an attempt after it; 1h."),
+    typer.Option(
+        "--run-timeout", metavar="SPAN", help="Stop an attempt after this time; default 1h."
+    ),
 ]
-Retries = Annotated[
-    int | None, typer.Option(min=0, help="Further attempts of a run that failed; none.")
-]
+Retries = Annotated[int | None, typer.Option(min=0, help="Retries of a failed run; default 0.")]
 Backoff = Annotated[
     str | None,
-    typer.Option(metavar="SPAN", help="Before the first further attempt; doubles; 1m."),
+    typer.Option(metavar="SPAN", help="Wait before the first retry; it doubles; default 1m."),
 ]
 TaskGiven = Annotated[
     list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help=ARGUMENT_HELP)
@@ -160,7 +160,7 @@ def edit(
     argument: TaskGiven = None,
     no_argument: Annotated[
         list[str] | None,
-        typer.Option("--no-arg", metavar="NAME", help="An argument that is given no more."),
+        typer.Option("--no-arg", metavar="NAME", help="Remove this argument."),
     ] = None,
     time_zone: TimeZone = None,
     jitter: Jitter = None,
@@ -278,7 +278,7 @@ def runs(
     context: typer.Context,
     name: Name,
     last: Annotated[
-        bool, typer.Option("--last", help="Only the newest that ended, with what it said.")
+        bool, typer.Option("--last", help="Only the newest run that ended, with its output.")
     ] = False,
 ) -> None:
     """List the runs that are kept, the newest first."""

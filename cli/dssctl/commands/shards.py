@@ -84,9 +84,7 @@ def describe(
 def set_count(
     context: typer.Context,
     group: GroupName,
-    count: Annotated[
-        int, typer.Argument(metavar="COUNT", help="Into so many shards the streams are cut.")
-    ],
+    count: Annotated[int, typer.Argument(metavar="COUNT", help="The number of shards.")],
 ) -> None:
     """Cut the streams of a group into another number of shards; what stays is not touched."""
     from dss_client.changes import SetShardCount

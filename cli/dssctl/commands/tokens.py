@@ -93,7 +93,7 @@ def rotate(
     context: typer.Context,
     name: Name,
     both_for: Annotated[
-        str, typer.Option("--both-for", metavar="SPAN", help="The older one is taken so long.")
+        str, typer.Option("--both-for", metavar="SPAN", help="Accept the older one this long.")
     ] = "1h",
     to: To = None,
 ) -> None:
