@@ -14,7 +14,7 @@ OfGroup = Annotated[
     typer.Option("-g", "--group", help="Only this group: NAME or NAME@FILTER."),
 ]
 GroupToo = Annotated[str | None, typer.Argument(metavar="[GROUP]", help="The same as --group.")]
-StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="orders/0/3 for one.")]
+StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="Such as orders/0/3.")]
 IfExists = Annotated[
     bool, typer.Option("--if-exists", "--ignore-not-found", help="Accept that it is gone.")
 ]
@@ -53,7 +53,7 @@ QueueRecords = Annotated[
     typer.Option(metavar="N", min=1, help="So many may wait in the queues of one stream."),
 ]
 QueueBytes = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="And so much of them, 4G for one.")
+    str | None, typer.Option(metavar="SIZE", help="Limit of bytes in its queues, such as 4G.")
 ]
 Ordered = Annotated[
     bool,

@@ -164,7 +164,7 @@ def skip(
     stream: Annotated[
         str | None,
         typer.Argument(
-            metavar="STREAM", help="orders/0/3 for one; with --key a topic too, or nothing for all."
+            metavar="STREAM", help="Such as orders/0/3; with --key a topic too, or nothing for all."
         ),
     ] = None,
     offsets: Annotated[

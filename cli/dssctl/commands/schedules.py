@@ -40,12 +40,12 @@ app = noun("schedules")
 Name = Annotated[str, typer.Argument(metavar="SCHEDULE", help="Its name.")]
 CronText = Annotated[
     str | None,
-    typer.Option("--cron", metavar="FIELDS", help="'0 3 * * *' for one: every night at three."),
+    typer.Option("--cron", metavar="FIELDS", help="Such as '0 3 * * *', every night at three."),
 ]
 TimeZone = Annotated[
     str | None,
     typer.Option(
-        "--tz", "--time-zone", metavar="ZONE", help="Europe/Berlin for one; UTC where absent."
+        "--tz", "--time-zone", metavar="ZONE", help="Such as Europe/Berlin; default UTC."
     ),
 ]
 Jitter = Annotated[
@@ -101,7 +101,7 @@ def create(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, '.', '_', '-'.")],
     cron: Annotated[
-        str, typer.Option("--cron", metavar="FIELDS", help="'0 3 * * *' for one, or @daily.")
+        str, typer.Option("--cron", metavar="FIELDS", help="Such as '0 3 * * *', or @daily.")
     ],
     task: Annotated[str, typer.Option(metavar="TASK", help="See dssctl tasks ls.")],
     argument: TaskGiven = None,
