@@ -68,7 +68,7 @@ class Changing(Command):
 
 
 class Removing(Changing):
-    """A verb whose effect no other brings back."""
+    """A verb that no other verb can undo."""
 
     impact = Impact.DESTRUCTIVE
 
@@ -238,7 +238,7 @@ def _listing_of(plan: "OperationPlan") -> str:
 
 
 def confirm_option() -> SettingsOption:
-    """Of every command that a protected context asks for a name."""
+    """Added to each command for which a protected context asks for a name."""
     return _HowOption(
         ["--confirm"],
         _put_confirm_name,

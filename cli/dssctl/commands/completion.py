@@ -54,7 +54,7 @@ def completion(
 
 
 def _place_of(shell: Shell) -> Path:
-    """Where the shell finds it by itself, or nearly."""
+    """Where the shell finds it by itself, or almost."""
     match shell:
         case Shell.BASH:
             own = os.environ.get("BASH_COMPLETION_USER_DIR")

@@ -1,4 +1,4 @@
-"""``dssctl leaders``: who leads which group, and since when."""
+"""``dssctl leaders``: the leader of each group, and since when it leads."""
 
 from typing import TYPE_CHECKING, Annotated
 

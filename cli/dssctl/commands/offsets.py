@@ -90,7 +90,7 @@ STREAM_OFFSETS_KIND = Kind(
 def rewind(
     context: typer.Context, group: GroupName, to: To = None, by: Back = None, stream: Streams = None
 ) -> None:
-    """Let records come again, from a target on; none is passed over."""
+    """Send records again from a target on; none is skipped."""
     back = None if by is None else -_unsigned(by)
     _move(context, group, "rewind", to, back, stream)
 
@@ -116,7 +116,7 @@ def seek(
     by: Either = None,
     stream: Streams = None,
 ) -> None:
-    """Put the group at a target: what lies before is passed over, what lies behind comes."""
+    """Move the group to a target: records before it are skipped, those behind it are sent."""
     _move(context, group, "seek", to, None if by is None else distance(by), stream)
 
 

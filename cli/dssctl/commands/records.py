@@ -216,7 +216,7 @@ def redeliver(
 
 @app.command("skipped", cls=listing(SKIPPED_KIND))
 def list_skipped(context: typer.Context, group: GroupName) -> None:
-    """List what operators passed over or gave up for a group, and by which operation."""
+    """List records that operators skipped or gave up for a group, and by which operation."""
     from dssctl.records.skipped import skipped_by_hand
 
     list_items(context, lambda client, _wanted: skipped_by_hand(client, group))

@@ -44,9 +44,7 @@ CronText = Annotated[
 ]
 TimeZone = Annotated[
     str | None,
-    typer.Option(
-        "--tz", "--time-zone", metavar="ZONE", help="Such as Europe/Berlin; default UTC."
-    ),
+    typer.Option("--tz", "--time-zone", metavar="ZONE", help="Such as Europe/Berlin; default UTC."),
 ]
 Jitter = Annotated[
     str | None,
@@ -209,7 +207,7 @@ def remove(
 
 @app.command(cls=Changing)
 def pause(context: typer.Context, name: Name) -> None:
-    """Let due times pass; what is under way goes on."""
+    """Let due times pass without a run; runs that have begun go on."""
     from dss_client.changes import PauseSchedule
 
     carry_out(context, PauseSchedule(name))

@@ -38,7 +38,7 @@ def describe(
     context: typer.Context,
     client: Annotated[str, typer.Argument(metavar="CLIENT", help="The id of its client.")],
 ) -> None:
-    """Show whether a session is healthy, of which groups it is a member, what it holds."""
+    """Show whether a session is healthy, its groups, and the streams that it holds."""
     from dssctl.pages.session_page import session_look, show_session
 
     settings = settings_of(context)

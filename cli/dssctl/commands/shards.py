@@ -27,7 +27,7 @@ app = noun("shards")
 
 @app.command("ls", cls=listing(SHARD_KIND))
 def list_shards(context: typer.Context, group: GroupName) -> None:
-    """List the shards of a group: what each owns, who has it, and what is left of it."""
+    """List the shards of a group: their partitions, their holders and their lag."""
     settings = settings_of(context)
     found: list[ShardedGroup] = []
 

@@ -1,4 +1,4 @@
-"""``dssctl tokens``: who may call from elsewhere, by a token."""
+"""``dssctl tokens``: callers from elsewhere that show a token."""
 
 import os
 import sys
@@ -49,7 +49,7 @@ RULES = ListRules(named=Named("[NAME]"))
 
 @app.command("ls", cls=listing(PRINCIPAL_KIND, RULES))
 def list_tokens(context: typer.Context) -> None:
-    """List who has a token, and what they may."""
+    """List the principals with a token, and their permissions."""
 
     async def holders(client: "Client", _wanted: Wanted) -> list[Item]:
         found = await client.access.list()
@@ -97,7 +97,7 @@ def rotate(
     ] = "1h",
     to: To = None,
 ) -> None:
-    """Make another token for somebody who has one; for a while both are taken."""
+    """Make a new token for a principal that has one; for a while both are accepted."""
     settings = settings_of(context)
     both_for_ms = parse_span_ms(both_for)
     _require_new(to)
