@@ -36,21 +36,21 @@ MaxDeliverOfNew = Annotated[
         "--max-deliver",
         metavar="N",
         min=1,
-        help="A record that failed so often is a dead letter; where it is left out, "
-        "it comes for ever.",
+        help="Failures that make a record a dead letter; without it there is no limit, "
+        "and no queues.",
     ),
 ]
 Backoff = Annotated[
     str | None,
     typer.Option(
         metavar="SPANS",
-        help="How long it rests after each failure: the last repeats. Of a new group with "
-        "--max-deliver 1s,5s,30s,5m where none is given.",
+        help="How long a record waits after each failure; the last repeats. Default for a new "
+        "group with --max-deliver: 1s,5s,30s,5m.",
     ),
 ]
 QueueRecords = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="So many may wait in the queues of one stream."),
+    typer.Option(metavar="N", min=1, help="Limit of records in the queues of one stream."),
 ]
 QueueBytes = Annotated[
     str | None, typer.Option(metavar="SIZE", help="Limit of bytes in its queues, such as 4G.")
