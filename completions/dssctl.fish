@@ -1868,7 +1868,7 @@ function __dssctl_flags
             printf '%s\t%s\n' '--payload' 'Else the line of JSON, or all columns as a JSON'
             printf '%s\t%s\n' '--types' 'Of a column, else text: n=int64, t=timestamp[us]'
             printf '%s\t%s\n' '--order' 'Sort all rows by them: date,hour'
-            printf '%s\t%s\n' '--rejects' 'Folder for rows that make no record, with file and row'
+            printf '%s\t%s\n' '--rejects' 'For rows that make no record, with file and row'
             printf '%s\t%s\n' '--rate' 'Limit of bytes published a second, such as 10M'
             printf '%s\t%s\n' '--drive' 'Start its driver here'
             printf '%s\t%s\n' '--no-drive' 'Start its driver here'
