@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class AskedAhead(Generic[T]):
-    """Asks for the first item when it is made; to be closed, by `aclosing` for one."""
+    """Asks for the first item when it is made; close it, such as by `aclosing`."""
 
     def __init__(self, items: AsyncGenerator[T, None]) -> None:
         self._items = items

@@ -77,7 +77,7 @@ class AuditWork:
 
 
 def rule_of(job: str, params: str, filter: str) -> Rule:
-    """What the records of an audit ought to be, by what its job is told.
+    """The rules for the records of an audit, from the parameters of its job.
 
     Raises:
         IllegalJob: its parameters are none of an audit.
@@ -97,7 +97,7 @@ def rule_of(job: str, params: str, filter: str) -> Rule:
 async def examined_here(
     client: Client, rule: Rule, ranges: Sequence[SourceRange], *, in_place: bool = True
 ) -> Partial:
-    """What ranges give, one after the other, in this process.
+    """The partial results of ranges, one after the other, in this process.
 
     Raises:
         DssError: the daemon refuses, or the connection was lost.

@@ -42,7 +42,7 @@ BACKFILL_FILES_PLAIN_BYTES_MAX = 8 << 10
 
 @dataclass(frozen=True, slots=True)
 class BackfillParams:
-    """What a backfill is told besides its target."""
+    """The parameters of a backfill besides its target."""
 
     rule: RowRule
     files: tuple[InputFile, ...]
@@ -90,7 +90,7 @@ def as_they_are(paths: Sequence[Path]) -> tuple[InputFile, ...]:
     """
     found = []
     for path in paths:
-        if path.exists():  # what is wrong with another is told by who reads it
+        if path.exists():  # the reader reports the faults of other paths
             stat = path.stat()
             rows = stat.st_size * 5 // 7
             found.append(InputFile(str(path.resolve()), stat.st_size, stat.st_mtime_ns, rows))

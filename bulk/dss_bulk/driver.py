@@ -91,7 +91,7 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """What operators read of it."""
+        """The name of the engine, for operators."""
         ...
 
     @property
@@ -184,7 +184,7 @@ async def _crashed(lease: Lease, attempt: int, crash: Exception) -> None:
 
 
 def whoami(engine: Engine) -> str:
-    """What operators read of this driver."""
+    """The name of this driver, for operators."""
     return f"{engine.name}, host {socket.gethostname()}, pid {os.getpid()}"
 
 
@@ -264,7 +264,7 @@ async def _commit_down_to(left: int, under_way: deque[_UnderWay], published: "_P
 
 
 class _Published:
-    """What this driver has published."""
+    """The totals that this driver has published."""
 
     def __init__(self, lease: Lease, on_progress: OnProgress) -> None:
         self._lease = lease

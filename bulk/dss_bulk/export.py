@@ -84,12 +84,12 @@ Ends = tuple[int, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """What an export adds to what its folder says of the topic."""
+    """The additions of an export to its folder's notes on the topic."""
 
     ends: Mapping[str, int]
     """By stream: where the next export begins."""
     lost: Sequence[Lost] = ()
-    """What was deleted since the last export."""
+    """The ranges deleted since the last export."""
     storage_topics: Mapping[int, Ends] = field(default_factory=dict)
     """Those of the topic, by ordinal; none where an older version made the export."""
     gone: Sequence[int] = ()
@@ -98,7 +98,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class ExportState:
-    """What a target folder holds."""
+    """The content of a target folder."""
 
     topic: str
     topic_id: int
@@ -108,7 +108,7 @@ class ExportState:
     job: str
     """That published the last run."""
     lost: Sequence[Lost] = ()
-    """What is missing in all runs together."""
+    """The ranges missing in all runs together."""
     storage_topics: Mapping[int, Ends] = field(default_factory=dict)
     """Those of the topic by ordinal, as the last export found them."""
     gone: Sequence[int] = ()
@@ -196,7 +196,7 @@ class ExportRun:
 
     @property
     def before(self) -> ExportState:
-        """What earlier runs left."""
+        """The state of the folder after the earlier runs."""
         return self._state
 
     def write_chunk(self, chunk: int, parts: Iterator[tuple[str, pa.Table]]) -> int:

@@ -23,12 +23,12 @@ from dss_core.filters import TopicFilter
 
 @dataclass(frozen=True, slots=True)
 class ExportParams:
-    """What an export is told besides source and range."""
+    """The parameters of an export besides source and range."""
 
     folder: str
     topic_id: int
     noted: Noted
-    """What the folder says once it has the run."""
+    """The notes of the folder once it has the run."""
 
     @classmethod
     def from_json(cls, text: str) -> Self:

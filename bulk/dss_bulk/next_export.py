@@ -34,7 +34,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class NextExport:
-    """What is to be exported next."""
+    """The next export."""
 
     change: CreateJob | None
     """The job; none where the folder has all."""
@@ -42,7 +42,7 @@ class NextExport:
     noted: Noted
     """What is found besides. A job writes it down; where there is none, `ExportRun.note` does."""
     told: tuple[DssError, ...] = ()
-    """What no export can have any more, since the last one."""
+    """Reports of what no export can have any more, since the last one."""
 
 
 async def next_export(client: Client, change: CreateJob, folder: Path) -> NextExport:
@@ -142,7 +142,7 @@ def _with_missing(
 
 
 def _lost(before: ExportState, found: Sequence[LocatedRange]) -> Iterator[Lost]:
-    """What was deleted since the last run before this one could have it."""
+    """The ranges deleted between the last run and this one."""
     for each in found:
         if (end := before.ends.get(each.stream, 0)) < each.start:
             yield Lost(each.stream, end, each.start)
@@ -168,7 +168,7 @@ def _gone(before: ExportState, topic: Topic) -> range:
 
 
 def _lost_of_gone(before: ExportState, topic: Topic) -> Iterator[Lost]:
-    """What is missing of those that are known to have ended."""
+    """The missing ranges of storage topics with a known end."""
     for ordinal in _gone(before, topic):
         for partition, end in enumerate(before.storage_topics.get(ordinal) or ()):
             stream = str(StreamName(topic.name, ordinal, partition))

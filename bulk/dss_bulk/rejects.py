@@ -1,4 +1,4 @@
-"""What is said of a row that makes no record; a value, which loads nothing."""
+"""The report of a row that makes no record; a value, which loads nothing."""
 
 from typing import NamedTuple
 

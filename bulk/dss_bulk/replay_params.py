@@ -1,4 +1,4 @@
-"""What a replay is told: which records it takes, and how they are copied.
+"""The parameters of a replay: which records it takes, and how it copies them.
 
 Invariant: what one engine reads of a manifest the other one reads too. Loads no Arrow.
 """
@@ -15,7 +15,7 @@ from dss_core.filters import TopicFilter
 
 @dataclass(frozen=True, slots=True)
 class ReplayParams:
-    """What a replay is told besides source, target and range."""
+    """The parameters of a replay besides source, target and range."""
 
     subject: str | None = None
     """A template, see `dss_bulk.copy_rule`."""

@@ -12,7 +12,7 @@ from typing import Self
 from dss_bulk.typed import Types
 
 NULL_KEYS = ("refuse", "keyless")
-"""What becomes of a row whose key is null: it is refused, or is a record without a key."""
+"""For a row with a null key: refuse it, or make a record without a key."""
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
 

@@ -42,14 +42,14 @@ _encoded = json.JSONEncoder(separators=(",", ":"), default=json_value, allow_nan
 
 
 class RowsMade(NamedTuple):
-    """What a batch of rows gave."""
+    """The records and rejects of a batch of rows."""
 
     records: pa.Table
     rejects: list[Reject]
 
 
 class RowsChecked(NamedTuple):
-    """What a batch of rows would give."""
+    """The counts of records and rejects of a batch of rows."""
 
     records: int
     subjects: set[str]

@@ -70,7 +70,7 @@ async def tables_of(
 
 
 class _Asked:
-    """Where ranges lie, the next one asked for when the one before is taken."""
+    """The places of ranges; each is asked for when the previous one is taken."""
 
     def __init__(self, client: Client, ranges: Sequence[SourceRange], dead_letters: str) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""What a transform is told: a function of the user's own, by its text.
+"""The parameters of a transform: the text of the user's function.
 
 The text is kept in the manifest, so each driver runs the function that was planned, whatever
 becomes of the file. This module reads the text and runs nothing of it; who drives the job runs it.

@@ -28,7 +28,7 @@ are more, all of it is asked for at once."""
 
 @dataclass(frozen=True, slots=True)
 class WholeRange:
-    """What a reader was given."""
+    """The records that a reader got."""
 
     table: pa.Table
     """With the columns of `dss_bulk.tables.RECORDS`."""
@@ -61,7 +61,7 @@ async def whole_range(client: Client, wanted: SourceRange, *, in_place: bool = T
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What a daemon says of offsets that it has no records of."""
+    """The daemon's explanation of offsets without records."""
 
     damaged: list[Range] = field(default_factory=list)
     lost: list[Range] = field(default_factory=list)
@@ -79,7 +79,7 @@ async def _in_place(client: Client, wanted: SourceRange) -> list[pa.Table]:
 
 
 def _holes(tables: list[pa.Table], wanted: SourceRange) -> Ranges:
-    """What the files did not give."""
+    """The ranges that the files did not give."""
     there = normalised(run for table in tables for run in runs_of(table["offset"]))
     return complement(there, wanted.start, wanted.end)
 

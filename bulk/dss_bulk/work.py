@@ -20,11 +20,11 @@ from dss_core.staged import StagedFile
 
 @dataclass(frozen=True, slots=True)
 class ChunkDone:
-    """What is committed of a chunk."""
+    """The content of a chunk's commit."""
 
     files: Sequence[StagedFile] = ()
     output: str = ""
-    """What is kept of a chunk that was written elsewhere."""
+    """The note in the manifest on a chunk that was written elsewhere."""
     records: int = 0
 
 
@@ -32,7 +32,7 @@ class Work(Protocol):
     """The work of one kind of job."""
 
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
-        """Do what there is to do before the chunk is committed.
+        """Do the work of a chunk, up to its commit.
 
         Raises:
             DssError: it cannot be done.

@@ -4,4 +4,4 @@ Importing this package costs nothing: whatever is slow to load is imported where
 """
 
 VERSION = "0.1.0"
-"""Of the distribution; a test holds the two together, for asking the metadata takes 15 ms."""
+"""Version of the distribution; a test compares both, because reading the metadata takes 15 ms."""

@@ -14,20 +14,20 @@ OfGroup = Annotated[
     typer.Option("-g", "--group", help="Only this group: NAME or NAME@FILTER."),
 ]
 GroupToo = Annotated[str | None, typer.Argument(metavar="[GROUP]", help="The same as --group.")]
-StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="orders/0/3 for one.")]
+StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="Such as orders/0/3.")]
 IfExists = Annotated[
     bool, typer.Option("--if-exists", "--ignore-not-found", help="Accept that it is gone.")
 ]
 AckWait = Annotated[
     str | None,
-    typer.Option(metavar="SPAN", help="Redeliver what is not acked so long, 30s for one."),
+    typer.Option(metavar="SPAN", help="Send a record again that is unacknowledged this long."),
 ]
 MaxDeliver = Annotated[
     int | None,
     typer.Option(
         metavar="N",
         min=0,
-        help="A record that failed so often is a dead letter; 0: it comes for ever.",
+        help="Failures that make a record a dead letter; 0: no limit.",
     ),
 ]
 MaxDeliverOfNew = Annotated[
@@ -36,24 +36,24 @@ MaxDeliverOfNew = Annotated[
         "--max-deliver",
         metavar="N",
         min=1,
-        help="A record that failed so often is a dead letter; where it is left out, "
-        "it comes for ever.",
+        help="Failures that make a record a dead letter; without it there is no limit, "
+        "and no queues.",
     ),
 ]
 Backoff = Annotated[
     str | None,
     typer.Option(
         metavar="SPANS",
-        help="How long it rests after each failure: the last repeats. Of a new group with "
-        "--max-deliver 1s,5s,30s,5m where none is given.",
+        help="How long a record waits after each failure; the last repeats. Default for a new "
+        "group with --max-deliver: 1s,5s,30s,5m.",
     ),
 ]
 QueueRecords = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="So many may wait in the queues of one stream."),
+    typer.Option(metavar="N", min=1, help="Limit of records in the queues of one stream."),
 ]
 QueueBytes = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="And so much of them, 4G for one.")
+    str | None, typer.Option(metavar="SIZE", help="Limit of bytes in its queues, such as 4G.")
 ]
 Ordered = Annotated[
     bool,
@@ -83,7 +83,7 @@ GroupStart = Annotated[
 ]
 Protocol = Annotated[
     str | None,
-    typer.Option(metavar="PROTOCOL", help="borrow, as where none is given, or lease."),
+    typer.Option(metavar="PROTOCOL", help="borrow (default) or lease."),
 ]
 Allocation = Annotated[
     str | None,
@@ -96,7 +96,7 @@ Shards = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Of an ordered group: cut its streams so, not as its topic's base is.",
+        help="Of an ordered group: the number of shards; default: the topic's base.",
     ),
 ]
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="Its name.")]

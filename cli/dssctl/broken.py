@@ -18,7 +18,7 @@ FAILURES_KEPT = 20
 
 
 def condition_of(failure: Exception) -> ToolFailed:
-    """The condition that is told of it, once its traceback is in a file.
+    """The condition to report, once the traceback is in a file.
 
     Raises:
         OSError: no file can be written.

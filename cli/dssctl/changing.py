@@ -68,7 +68,7 @@ class Changing(Command):
 
 
 class Removing(Changing):
-    """A verb whose effect no other brings back."""
+    """A verb that no other verb can undo."""
 
     impact = Impact.DESTRUCTIVE
 
@@ -238,7 +238,7 @@ def _listing_of(plan: "OperationPlan") -> str:
 
 
 def confirm_option() -> SettingsOption:
-    """Of every command that a protected context asks for a name."""
+    """Added to each command for which a protected context asks for a name."""
     return _HowOption(
         ["--confirm"],
         _put_confirm_name,
@@ -263,19 +263,19 @@ def _options() -> list[Any]:
             ["--if-revision"],
             _put_if_revision,
             metavar="N",
-            help="Refuse unless this is the revision still; what changes nothing leaves it.",
+            help="Refuse unless this is still its revision.",
         ),
         _HowOption(
             ["--op-id"],
             _put_operation_id,
             metavar="TEXT",
-            help="An id of your own: a command that is repeated with it changes nothing again.",
+            help="An id of your own: repeated with it, a command changes nothing twice.",
         ),
         _HowOption(
             ["--wait/--no-wait"],
             _put_wait,
             is_flag=True,
-            help="Wait for the end, as where nothing is said; or only for the beginning.",
+            help="Wait for the end (default), or only for the beginning.",
         ),
         _HowOption(
             ["--detailed-exitcode"],

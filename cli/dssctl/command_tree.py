@@ -23,7 +23,7 @@ class Parameter:
     off_flags: tuple[str, ...]
     """``--no-wait`` of ``--wait/--no-wait``."""
     value: str | None
-    """What stands for its value, ``GROUP``; None of a flag, which has none."""
+    """The name of its value in the help, ``GROUP``; None for a flag."""
     type: str
     """``text``, ``integer``, ``number``, ``choice`` or ``flag``."""
     choices: tuple[str, ...]
@@ -71,12 +71,12 @@ class CommandNode:
 
     @property
     def arguments(self) -> tuple[Parameter, ...]:
-        """What is known by its place, in that order."""
+        """Positional arguments, in order."""
         return tuple(each for each in self.parameters if each.is_argument)
 
     @property
     def options(self) -> tuple[Parameter, ...]:
-        """What is known by its flag."""
+        """Options, known by their flags."""
         return tuple(each for each in self.parameters if not each.is_argument)
 
     def section(self, title: str) -> tuple[Parameter, ...]:
@@ -169,7 +169,7 @@ def _value_name(parameter: Any) -> str:  # noqa: ANN401 -- Typer's private types
 
 
 def _type_name(parameter: Any) -> str:  # noqa: ANN401 -- Typer's private types
-    """Of the value, in a word that does not depend on how it is parsed; a range is a number."""
+    """The value's type in a word that does not depend on the parser; a range is a number."""
     name = str(parameter.type.name).partition(" ")[0]
     return _TYPES.get(name, name)
 

@@ -35,17 +35,17 @@ JobName = Annotated[
 Source = Annotated[str, typer.Option("--from", metavar="TOPIC", help="The topic that is read.")]
 Target = Annotated[str, typer.Option("--to", metavar="TOPIC", help="The topic that is written.")]
 HopsMax = Annotated[
-    int, typer.Option(min=0, help="Refuse records that were copied so often; 0: usual.")
+    int, typer.Option(min=0, help="Refuse records copied this often; 0: the default limit.")
 ]
 AllowLoop = Annotated[
-    bool, typer.Option("--allow-loop", help="Although it writes to the topic that it reads.")
+    bool, typer.Option("--allow-loop", help="Allow a job that writes to the topic that it reads.")
 ]
 DeadLetters = Annotated[
     str | None,
     typer.Option(
         "--dead-letters",
         metavar="GROUP",
-        help="Not the topic: what of it lies dead in the group; --start and --end: died then.",
+        help="Read the topic's dead letters in this group; --start, --end: times of death.",
     ),
 ]
 Start = Annotated[
@@ -55,14 +55,14 @@ Start = Annotated[
 End = Annotated[str | None, typer.Option(metavar="TIME", help="Appended before then.")]
 Only = Annotated[
     str | None,
-    typer.Option("--only", metavar="FILTER", help="Only these subjects: orders/eu/# for one."),
+    typer.Option("--only", metavar="FILTER", help="Only these subjects, such as orders/eu/#."),
 ]
 Chunk = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="Read for one commit: 32M for one, 64K to 128M."),
+    typer.Option(metavar="SIZE", help="Bytes read for one commit, such as 32M; 64K to 128M."),
 ]
 Rate = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="Bytes published a second at most: 10M for one.")
+    str | None, typer.Option(metavar="SIZE", help="Limit of bytes published a second, such as 10M.")
 ]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for the end of the job.")]
 Drive = Annotated[

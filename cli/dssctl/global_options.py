@@ -172,7 +172,7 @@ def _printing_options() -> list[Any]:
             ["--time"],
             "time",
             metavar="STYLE",
-            help="Moments in tables: relative, as where absent, iso or unix.",
+            help="Times in tables: relative (default), iso or unix.",
         ),
         SettingsOption(
             ["--no-headers"],
@@ -190,7 +190,7 @@ def _printing_options() -> list[Any]:
             ["--no-pager"],
             lambda settings, _value: _give(settings, "pager", ""),
             is_flag=True,
-            help="Print at once also what is longer than the terminal; see DSSCTL_PAGER and PAGER.",
+            help="Use no pager; see DSSCTL_PAGER and PAGER.",
         ),
     ]
 

@@ -30,7 +30,7 @@ def stuck(
     after: Annotated[
         str | None,
         typer.Option(
-            "--for", metavar="SPAN", help="Nothing was acknowledged for so long; 1m where absent."
+            "--for", metavar="SPAN", help="Nothing was acknowledged for this long; default 1m."
         ),
     ] = None,
 ) -> None:
@@ -101,7 +101,7 @@ def verify(
         typer.Option("--stream", metavar="STREAM", help="Only this one; may be repeated."),
     ] = None,
     scan: Annotated[
-        bool, typer.Option("--scan", help="Count anew what the log still has; paced.")
+        bool, typer.Option("--scan", help="Also count the records that the log still has; paced.")
     ] = False,
 ) -> None:
     """Check that what a group is done with adds up with what was appended; exit code 1 if not."""

@@ -136,7 +136,7 @@ def _options(rules: ListRules) -> list[Any]:
             ["--sort"],
             "sort",
             metavar="FIELD",
-            help="Greatest numbers and ages first, texts from a to z; -FIELD turns it round.",
+            help="Greatest numbers and ages first, texts from a to z; -FIELD reverses it.",
         ),
         _ListOption(
             ["--columns"],

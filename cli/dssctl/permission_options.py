@@ -38,7 +38,7 @@ Permissions = Annotated[
     ),
 ]
 Expires = Annotated[
-    str | None, typer.Option("--expires", metavar="SPAN", help="From now on: 90d for one.")
+    str | None, typer.Option("--expires", metavar="SPAN", help="How long it is valid, such as 90d.")
 ]
 
 

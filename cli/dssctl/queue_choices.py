@@ -44,7 +44,7 @@ Attempts = Annotated[
     int, typer.Option("--attempts", metavar="N", min=0, help="Only what failed so often, or more.")
 ]
 Exact = Annotated[
-    bool, typer.Option("--exact", help="Count all, in pieces, and not the oldest 20,000 alone.")
+    bool, typer.Option("--exact", help="Count all entries, not only the oldest 20,000.")
 ]
 AllOf = Annotated[bool, typer.Option("--all", help="Every one that is there now.")]
 Place = Annotated[
@@ -64,9 +64,7 @@ Peeked = Annotated[
 ]
 PeekedAs = Annotated[
     Decoding,
-    typer.Option(
-        "--as", metavar="HOW", help="text, json or hex; auto, as where absent, finds it out."
-    ),
+    typer.Option("--as", metavar="HOW", help="text, json or hex; auto (default) detects it."),
 ]
 ToFile = Annotated[
     str, typer.Argument(metavar="[FILE]", help="A new file; - is standard output, as where absent.")

@@ -19,7 +19,7 @@ _HOME, _CLEAR, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[H", "\x1b[2J", "\x1b[K", "
 
 
 class Screen:
-    """Drawn anew at each look."""
+    """Drawn again at each look."""
 
     def __init__(self, settings: Settings, interval_s: float) -> None:
         self._settings = settings

@@ -86,7 +86,7 @@ class ListOptions:
     columns: str = ""
     limit: int | None = None
     watch_s: float | None = None
-    """How often it is looked at anew; None: once."""
+    """How often the list is fetched again; None: once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class ContextInUse:
 
 
 class CredentialFiles(NamedTuple):
-    """What shows a daemon who calls, and a client which daemon answers."""
+    """Credentials of the caller, and the authority that the daemon's certificate must have."""
 
     token_file: str | None
     ca: str | None

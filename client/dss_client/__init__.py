@@ -205,8 +205,8 @@ _PLACES = {
     "WatchKey": "watch",
     "WatchUpdate": "watch",
 }
-"""Of each value that is looked up when it is first used, the module. All of them together take as
-long as gRPC: who only lists groups is spared them."""
+"""The module of each value, loaded when the value is first used. All together load as slowly as
+gRPC, so a program that only lists groups does not load them."""
 
 if not TYPE_CHECKING:
 

@@ -19,7 +19,7 @@ class Acks:
 
     def __init__(self, touch: Callable[[], None]) -> None:
         self.run_end = _NO_RUN
-        """Behind the last of the run; who leaves just this one may set it one further."""
+        """The offset after the run; an ack of just this offset may raise it by one."""
         self._run_start = _NO_RUN
         self._others: list[int] = []
         """Out of order, and perhaps repeated."""

@@ -65,7 +65,7 @@ class Attachment:
         self._reports: deque[GrantReport] = deque()  # bounded by the credit
         self._outbox: deque[wire.SessionUp] = deque()  # bounded by grants and subscriptions
         self._answers: deque[wire.SessionUp] = deque()  # bounded by the credit
-        """What goes out before anything that is reported later."""
+        """Messages that must be sent before any later report."""
         self._kept: deque[HeldGrant] = deque()
         """The grants that remember acks, in the order of those; the oldest first."""
         self._taken_bytes = 0
@@ -74,7 +74,7 @@ class Attachment:
         self._flush_timer: asyncio.TimerHandle | None = None
         self._tokens = count(1)
         self._settling: dict[int, tuple[HeldGrant, list[asyncio.Future[None]]]] = {}
-        """By token: who waits for the acks that a grant reported to become durable."""
+        """By token: the waiters for acks that a grant reported and that are not durable yet."""
         self._doubt = Doubt(lease_s, asked_at)
         self._pings = Pings(self._doubt, lease_s, self._tokens, self.send)
         self._closing = False
@@ -171,7 +171,7 @@ class Attachment:
                 self._ask_after_acks(grant.number)
 
     def report(self, subscription: int) -> None:
-        """Have what is to be reported of a subscription go out before all that is sent next."""
+        """Send the pending reports of a subscription before anything else."""
         for grant in [g for g in self._dirty if g.subscription == subscription]:
             self._collect(grant)
 

@@ -55,7 +55,7 @@ class Chain:
         return record, freed + parked
 
     def refused(self, record: "DeliveredRecord") -> None:
-        """The record is to come again; with queues it does so later, and nothing waits for it."""
+        """The record was refused; with queues it comes back later, and nothing waits for it."""
         if not self.grant.queues:
             self._refused.add(record._at)
 
@@ -70,7 +70,7 @@ class Chain:
         return not self._busy
 
     def next(self) -> Step:
-        """The record whose turn it is, of a chain that is not busy."""
+        """The next record of a chain that is not busy."""
         if self._parked and not self._follows(self._parked[0]):
             self._busy = True
             return self._parked.popleft(), 0
@@ -113,7 +113,7 @@ class Chain:
         return records
 
     def _follows(self, record: "DeliveredRecord") -> bool:
-        """Whether an earlier record is to come again first."""
+        """Whether an earlier record has to be sent again first."""
         # Each refused record has its own delay, so the order of arrival does not say which.
         return bool(self._refused) and any(offset < record._at for offset in self._refused)
 

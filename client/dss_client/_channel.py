@@ -82,7 +82,7 @@ def _channel_credentials(credentials: Credentials) -> grpc.ChannelCredentials:
 
 
 class _ShowingChannel:
-    """A channel whose calls carry a token, and whose certificates are those of now."""
+    """A channel whose calls carry a token, with the current certificates."""
 
     def __init__(
         self, endpoint: Endpoint, credentials: Credentials, options: Options, ways: Ways
@@ -102,7 +102,7 @@ class _ShowingChannel:
         file = credentials.token_file
         self._token = None if file is None else TokenFile(file)
         if self._token is not None:
-            self._token.token()  # what is wrong with it is told before anything is dialled
+            self._token.token()  # a fault of the file is raised before anything is dialled
 
     async def close(self, grace: float | None = None) -> None:
         """As of the channel."""

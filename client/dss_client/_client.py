@@ -70,7 +70,7 @@ def connect(
 
     Args:
         client_id: names the session; where absent, it is made of user, host, process and program.
-            Another client that uses it is ended, and waited for until it hands out no more.
+            Another client with this id is ended; this one waits until that hands out no more.
         clean_start: discard what an earlier session of this name left behind. Counts for the
             first connect only; after a lost connection the client resumes.
         session_expiry: seconds for which the daemon keeps the session of an absent client.
@@ -81,7 +81,7 @@ def connect(
         credit_bytes: the same in bytes.
         patient: once the daemon has answered, calls wait while it is away. Else they raise
             `Unreachable` at once, as the first call does; what is under way reconnects anyway.
-        ca: a file of the authorities that say who a daemon is, in PEM; else ``DSSCTL_TLS_CA``,
+        ca: a file of the authorities that sign daemons' certificates, PEM; else ``DSSCTL_TLS_CA``,
             else those that gRPC has.
         cert: a file with this client's certificate; else ``DSSCTL_TLS_CERT``.
         key: the file of its key; else ``DSSCTL_TLS_KEY``.
@@ -121,8 +121,8 @@ _PARTS = {
     "sessions": "sessions",
     "schedules": "schedules",
 }
-"""Of each part of the administration, the module. Their values take as long to make as gRPC to
-load: who lists groups is spared the others."""
+"""The module of each part of the administration. Their values take as long to make as gRPC to
+load, so a program that only lists groups loads the others never."""
 
 
 class Client:
@@ -158,7 +158,7 @@ class Client:
         self._connection: Connection
         self._session: Session | None = None
         self._closers: list[Callable[[], Coroutine[Any, Any, None]]] = []
-        """Of what was begun here and ends before the session does."""
+        """Things that were begun here and end before the session does."""
 
     async def __aenter__(self) -> Self:
         """Make the channel; nothing is sent before the first call."""
@@ -240,11 +240,11 @@ class Client:
                 that this use declares.
             on_grant: called when a stream is lent to this subscription.
             on_revoke: called when it is taken back; unacknowledged records go to others.
-            on_assigned: called with shards and their epoch, before any record of them is handed
-                out, in a group that is shared out by shards: from then on until ``on_lost`` nobody
-                else is given records of them. Whoever has them later has a higher epoch.
-            on_lost: called with shards, once nothing more of them is handed out and what was has
-                been settled, or could not be in time, and before somebody else has them.
+            on_assigned: in a group with shards: called with shards and their epoch, before any of
+                their records is handed out. From then on until ``on_lost`` no other member gets
+                their records. Each later holder has a higher epoch.
+            on_lost: called with shards after their last hand-out, once their records are settled
+                or the time for that is over, and before another member gets them.
 
         Raises:
             IllegalFilter, QueueWithoutGroup, IllegalName, IllegalTime: an argument breaks its
@@ -282,17 +282,17 @@ class Client:
         ``stream`` narrows it to one stream, ``orders/0/3``; then the filter may be left out.
 
         Use it as ``async for record in client.read(...)`` or over its ``batches()``. It begins at
-        the earliest record unless ``start`` says otherwise, and ends where the log ended at the
-        call unless it is to ``follow``, at ``records_max``, or before ``end``: an append time, or
-        an offset where one stream is read and not followed. One that follows outlives a lost
-        connection: it goes on with each stream where it was.
+        the earliest record, or at ``start``. It ends at the end that the log had at the call, after
+        ``records_max`` records, or before ``end``: an append time, or an offset if one stream is
+        read and not followed. With ``follow`` it does not end, and after a lost connection it
+        goes on in each stream where it was.
 
-        Records that are damaged are passed over and not counted. ``on_damage`` is called with each
-        range of them at once, else a warning is logged; the first one is raised at the end. Offsets
-        that have no record, since retention, a kill or a loss of power took it, are passed over as
-        well; ``on_lost`` is called with stream, start and end of them.
+        Damaged records are skipped and not counted. ``on_damage`` is called with each range of
+        them at once, else a warning is logged; the first one is raised at the end. Offsets without
+        a record (after retention, a kill or a loss of power) are skipped too, and ``on_lost`` is
+        called with their stream, start and end.
 
-        With ``progress`` a bar on stderr shows a person how far it is, in a notebook too.
+        With ``progress`` a bar on stderr shows how far it is, in a notebook too.
 
         Raises:
             IllegalFilter, IllegalTime, IllegalArgument: an argument breaks its rule.
@@ -307,10 +307,10 @@ class Client:
     def jetstream(
         self, *, error_cb: "ErrorCallback | None" = None, strict_acks: bool = False
     ) -> "JetStream":
-        """The calls that programs of NATS JetStream make; `docs/jetstream.md` has what they mean.
+        """The calls of NATS JetStream; `docs/jetstream.md` says what they do here.
 
         Args:
-            error_cb: told what goes wrong in the background, such as missed heartbeats.
+            error_cb: called with errors in the background, such as missed heartbeats.
             strict_acks: a second ack, nak or term of a message raises; else it is ignored.
         """
         from dss_client.jetstream.context import JetStream
@@ -329,17 +329,17 @@ class Client:
     def watch(
         self, *topics: str, groups: "Sequence[str]" = (), all: bool = False
     ) -> "AsyncGenerator[WatchUpdate, None]":
-        """How things are, then each change, coalesced: an item at most four times a second.
+        """The current state, then each change, coalesced: an item at most four times a second.
 
-        Whoever drops all at an update that is ``anew``, then puts what ``changed`` and takes out
-        what was ``removed``, has what the daemon has. A reader that is slow is told less often,
-        and of each item the latest. Events are those from now on, each once.
+        To mirror the daemon's state, drop everything at an update that is ``anew``, then put the
+        items that ``changed`` and delete those that were ``removed``. A slow reader gets fewer
+        updates, with the latest state of each item. Events are those from now on, each once.
 
         Args:
             topics: of ``groups``, ``members``, ``grants``, ``lags``, ``events``, ``operations``
                 ``sessions``, ``schedules`` and ``jobs``; all where none is given.
-            groups: of what belongs to groups, only that of these, NAME or NAME@FILTER; they need
-                not be there yet.
+            groups: only items of these groups, NAME or NAME@FILTER, which need not exist yet;
+                items that belong to no group come too.
             all: private subscriptions too.
 
         Raises:
@@ -352,9 +352,9 @@ class Client:
         return watch(self._connection, topics, groups, all=all)
 
     def read_entries(self, wanted: "SourceRange", dead_letters: str) -> "Reader":
-        """Dead letters of a group, a range of those of one stream, as entries of their queue.
+        """A range of a group's dead letters of one stream, as entries of their queue.
 
-        `topics.locate` tells the ranges. `queues.dead_letters` gives them as people look at them.
+        `topics.locate` gives the ranges. `queues.dead_letters` gives them in a form for people.
         """
         from dss_client.reader import Reader, read_request
 

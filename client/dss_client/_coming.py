@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from dss_client._grant import HeldGrant
 
 EARLIER_ATTEMPT_S = 30.0
-"""So long after its stream was taken back an unsettled record holds up its key in this client: the
-ack wait of a group that says no other, after which a program has lost its claim in any case."""
+"""How long an unsettled record holds up its key in this client after its stream was taken back: the
+default ack wait, after which a program has lost its claim in any case."""
 
 
 class Coming:
-    """Owned by the user, who takes from it; the session brings."""
+    """Owned by the user, who takes records from it; the session adds them."""
 
     handouts = Handouts(Handout, RetriedHandout)
 
@@ -38,7 +38,7 @@ class Coming:
         self._inbox: deque[Handout] = deque()  # bounded by the credit given to the daemon
         self._current: Handout | None = None
         self._order: Ordered | None = None
-        """Once a stream was lent whose keys have an order."""
+        """Set once a stream of an ordered group was lent."""
         self._arrived = asyncio.Event()
         self._error: DssError | None = None
         self._callback_error: Exception | None = None
@@ -48,7 +48,7 @@ class Coming:
         self._handed: dict[tuple[int, str], int] = {}
         """By storage topic and stream, because a name comes back with a topic made anew."""
         self._unflushed_records = 0
-        """Handed out since the last report, but for the piece in hand."""
+        """Handed out since the last report, except from the current piece."""
         self._runs = Runs()
         self._ended: deque[HeldGrant] = deque()
         self._shards = HeldShards(self._call_back, options.on_assigned, options.on_lost)
@@ -196,7 +196,7 @@ class Coming:
         self._inbox = deque(handout for handout in self._inbox if handout.grant is not grant)
 
     def ordered(self) -> Ordered:
-        """What sees to the order of keys, over all streams that are lent."""
+        """What keeps the order of keys, over all lent streams."""
         if self._order is None:
             self._order = Ordered(self._arrived.set)
             self._order.set_paused(self._paused)
@@ -206,7 +206,7 @@ class Coming:
         """Have all acks that were given be known to their grants."""
 
     def taken_back(self, grant: "HeldGrant", ranges: Ranges) -> None:
-        """The daemon has moved these; what of them is here is not handed out."""
+        """The daemon has moved these records to a queue; those still here are not handed out."""
         if grant.order is not None:
             grant.order.taken_back(grant, ranges)
             self._drop(grant, ranges)

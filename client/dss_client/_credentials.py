@@ -21,7 +21,7 @@ TOKEN_BYTES_MAX = 512
 
 TOKEN_PREFIX = "dss_"
 TOKEN_BYTES_MIN = 40
-"""What is as long and begins so is a token, and no path."""
+"""A text of this length and beginning is a token, and no path."""
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -99,7 +99,7 @@ NOTHING_TO_SHOW = Credentials()
 
 
 class TokenFile:
-    """A token, read anew when its file changes."""
+    """A token, read again when its file changes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -12,14 +12,14 @@ from time import monotonic
 from dss_client._loop_watch import watch_of_loop
 
 HELD_AGAIN_S = 2.0
-"""So long after such an answer no further one is waited for, unless the daemon is silent: a program
-that holds its loop all the time would hand out nothing else."""
+"""How long after such an answer no other is needed, unless the daemon is silent: else a program
+that blocks its loop all the time would hand out nothing."""
 
 
 SILENCE_OF_LEASE = 0.4
-"""So long after the last question that was answered, as a share of the lease, hand-out waits for
-another answer. It is less than the half lease for which the daemon keeps streams for a client that
-says nothing, and than the 0.67 leases for which a restarted one does."""
+"""Share of the lease after the last answered question; then hand-outs wait for a new answer. It is
+less than the half lease for which the daemon keeps the streams of a silent client, and than the
+0.67 leases for which a restarted daemon does."""
 
 
 class Doubt:

@@ -19,7 +19,7 @@ TLS_SCHEME = "dss://"
 FORMS = "write unix:PATH, HOST:PORT, or dss://HOST:PORT for TLS"
 
 ENDPOINTS_MAX = 8
-"""By which one daemon is reached: each is tried before somebody is told that none answers."""
+"""Limit of addresses of one daemon: each is tried before a call fails."""
 
 
 class Endpoint(NamedTuple):

@@ -34,7 +34,7 @@ NOTHING_SAID = Failure()
 
 
 def failure_of(error: Error, *, rejects: bool = False) -> Failure:
-    """What is told of an error."""
+    """The type and the text to report of an error."""
     if error is None:
         return Failure(rejects=rejects)
     if isinstance(error, str):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("dss_client")
 
 LOGGED_KEY_BYTES_MAX = 128
-"""Of the key of a record that a handler failed for."""
+"""How much of a failed record's key is logged."""
 
 
 def log_failure(record: "DeliveredRecord", error: BaseException, outcome: str) -> None:

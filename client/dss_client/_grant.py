@@ -32,7 +32,7 @@ _EVERY_OFFSET = 1 << 64
 
 
 class Unsettled(NamedTuple):
-    """What of a grant was not settled at one moment."""
+    """The records of a grant that were not settled at one moment."""
 
     held: Ranges
     refused: frozenset[int]
@@ -51,7 +51,7 @@ class Unsettled(NamedTuple):
 
 
 class KeepsOrder(Protocol):
-    """What sees to the order of keys, as a grant knows it."""
+    """Keeps the order of keys, as a grant knows it."""
 
     def acked(self, grant: "HeldGrant", ranges: Ranges) -> Ranges:
         """Ranges are acknowledged; returns those that count."""
@@ -133,16 +133,16 @@ class HeldGrant:
         self.level, self.lane = level, lane or self
         """The lane is what is lent: the grant of the stream itself."""
         self.order: KeepsOrder | None = None
-        """Where records of a key are handed out one at a time: what sees to that."""
+        """In an ordered group: hands out the records of a key one at a time."""
         self.queues = queues
-        """What is refused goes to a queue: it does not come again on its level."""
+        """Whether a refused record goes to a queue instead of coming again on its level."""
         self.grant_epoch = grant_epoch
         self.redelivered_below = redelivered_below
         """Offsets below it were handed out by this client before."""
         self.floor = floor
         """Every record below it was acknowledged when the stream was lent."""
         self.frontier = self.reported_frontier = floor
-        """Behind the last offset that was handed to the user; others before it may still wait."""
+        """The offset after the last one handed to the user; earlier ones may still wait."""
         self.stopped = self.over = False
         """Revoked: nothing more is handed out."""
         self.ended: DssError | None = None  # why it is over, for whoever waits for an ack
@@ -179,7 +179,7 @@ class HeldGrant:
         self._touched = touched
 
     def of_level(self, level: int) -> "HeldGrant":
-        """What is held of a level of this lane."""
+        """The grant of one level of this lane."""
         if level == self.level:
             return self
         if self._queue is None:
@@ -202,7 +202,7 @@ class HeldGrant:
         return self._queue
 
     def levels(self) -> "tuple[HeldGrant, ...]":
-        """What is held of every level of this lane that anything came of."""
+        """The grants of the levels of this lane of which anything came."""
         return (self,) if self._queue is None else (self, self._queue)
 
     @property
@@ -233,7 +233,7 @@ class HeldGrant:
                     self._outlive_naks(low, high)
 
     def unsettled(self) -> Unsettled:
-        """What was handed out, and is not known to be settled."""
+        """Records that were handed out and are not known to be settled."""
         self._sum_up()
         held = self._held
         if self._awaited:
@@ -286,7 +286,7 @@ class HeldGrant:
         return _contains(self._held, offset)
 
     def taken_back(self, ranges: Ranges) -> None:
-        """What was taken of these is not handed out."""
+        """The daemon has moved these records: they are not handed out."""
         self._sum_up()
         self._waiting = _without(self._waiting, ranges)
         if self._copies:
@@ -345,7 +345,7 @@ class HeldGrant:
         self._kept.popleft()
 
     def acked_before(self, ranges: Ranges) -> Ranges:
-        """What of these is a copy of a record whose ack was reported, as far as remembered."""
+        """Those that are copies of records with a reported ack, as far as remembered."""
         if not self._kept:
             return ()
         return _without(ranges, _without(ranges, normalised(self._kept)))
@@ -398,7 +398,7 @@ class HeldGrant:
             self._refused.discard(self._refused_order.popleft())
 
     def gone(self, ranges: Ranges) -> None:
-        """What was refused in these ranges does not come again: it is lost."""
+        """Refused records in these ranges do not come again: they are lost."""
         if self.order is not None:
             self.order.taken_back(self, ranges)
         refused_before = len(self._refused)
@@ -502,7 +502,7 @@ class HeldGrant:
             self.refused_acked()
 
     def _collect_handed_out(self) -> tuple[Ranges, int]:
-        """What was handed out of turn since the last report, and the frontier."""
+        """The records handed out of turn since the last report, and the frontier."""
         self._sum_up()
         frontier = self.frontier
         if self._waiting:

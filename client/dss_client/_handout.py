@@ -243,7 +243,7 @@ class Handout:
         self.last_offset = offset
 
     def take_back(self, ranges: Ranges) -> None:
-        """What is not handed out yet of these is not to be."""
+        """Those of these that are not handed out yet never are."""
         if self._decoded is None:
             self._mask = normalised((*self._mask, *ranges))
         else:
@@ -270,7 +270,7 @@ class Handout:
         return DeliveredBatch(self, self.decoded)
 
     def split_off(self) -> "Handout":
-        """What was not handed out, to be handed out later; of this one nothing more is."""
+        """Returns the records not handed out, for later; this piece hands out nothing more."""
         if self.last_offset < 0:
             return self
         self.stopped = True

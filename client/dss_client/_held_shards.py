@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class HeldShard(NamedTuple):
-    """Of which shard a stream is that was lent, in a group that is shared out by shards."""
+    """The shard of a lent stream, in a group that is assigned by shards."""
 
     shard: Shard
     epoch: int
-    """Of the shard at this client; whoever has it later has a higher one."""
+    """The shard's epoch at this client; each later holder has a higher one."""
 
 
 def held_shard(granted: "wire.Granted") -> HeldShard | None:

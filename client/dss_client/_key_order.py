@@ -45,7 +45,7 @@ class KeyOrder(Generic[Item]):
         self.busy: dict[bytes, int] = {}
         """How many reasons each busy key has."""
         self.queues: dict[bytes, deque[Held[Item]]] = {}
-        """What is held back of each key."""
+        """The records of each key that are held back."""
         self.ready: dict[bytes, None] = {}
         """The keys of which a held one may go, in the order in which they became so."""
         self.loose: deque[Held[Item]] = deque()
@@ -170,7 +170,7 @@ class KeyOrder(Generic[Item]):
             self.ready.pop(key, None)
 
     def drop(self, source: Hashable, ranges: Ranges) -> None:
-        """What is held back in these ranges is not to be handed out."""
+        """Drop the records in these ranges that are held back."""
         held_at = self._held_at.get(source, _NONE)
         offsets = _among(held_at, ranges)
         self._drop(source, {held_at[at] for at in offsets}, set(offsets))
@@ -178,7 +178,7 @@ class KeyOrder(Generic[Item]):
         self._drop_loose(source, set(_among(loose, ranges)))
 
     def drop_all(self, source: Hashable) -> None:
-        """Nothing of the source is to be handed out."""
+        """Drop the records of this source."""
         held_at = self._held_at.get(source, _NONE)
         self._drop(source, {*held_at.values()}, {*held_at})
         self._drop_loose(source, {each.at for each in self.loose})

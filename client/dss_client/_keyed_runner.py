@@ -39,7 +39,7 @@ while handlers are still at work on records of the session before."""
 
 
 class HandlerMisused(Exception):
-    """What is given as a handler cannot be one; its argument is the rule that it breaks."""
+    """The given handler cannot be one; the argument is the rule that it breaks."""
 
 
 class KeyedRunner:
@@ -116,14 +116,14 @@ class KeyedRunner:
             raise ended_by
 
     def _end(self) -> None:
-        """No record comes any more, so what waits for one that was refused is not handled."""
+        """No record comes any more, so records that wait for a refused one are not handled."""
         self._ended = True
         self._move_on()
         for chain in self._chains.values():
             self._left += chain.take_parked()
 
     def set_paused(self, paused: bool) -> None:
-        """Call no handler, or call them again; what is being handled goes on."""
+        """Call no handlers, or call them again; running handlers go on."""
         self._paused = paused
         self._move_on()
 

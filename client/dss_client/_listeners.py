@@ -50,13 +50,13 @@ class Taker(Protocol):
         """Bring the frontier of what is being handed out up to date."""
 
     def ordered(self) -> Ordered:
-        """What sees to the order of keys, over all streams that are lent."""
+        """What keeps the order of keys, over all lent streams."""
 
     def bring_acks(self) -> None:
         """Have all acks that were given be known to their grants."""
 
     def taken_back(self, grant: HeldGrant, ranges: Ranges) -> None:
-        """The daemon has moved these; what of them is here is not handed out."""
+        """The daemon has moved these records to a queue; those still here are not handed out."""
 
     def asked_back(self, grant: HeldGrant, ranges: Ranges) -> bool:
         """The same, if the program has the first of these still, unsettled; whether it has."""

@@ -67,11 +67,11 @@ class Ordered:
         """Offsets whose acks are not reported."""
         self._watched: set[HeldGrant] = set()
         self._dispatched: dict[HeldGrant, set[int]] = {}
-        """What a run has taken, and no handler has got."""
+        """Records that a run has taken and not given to a handler."""
         self._begun: set[tuple[HeldGrant, int]] = set()
-        """What handlers have."""
+        """Records that handlers have."""
         self._moved: dict[HeldGrant, set[int]] = {}
-        """What handlers have, and the daemon has moved: their refusals have no word."""
+        """Records that handlers have and the daemon has moved: refusing them does nothing."""
         self._arrived = arrived
 
     def set_paused(self, paused: bool) -> None:
@@ -299,7 +299,7 @@ class Ordered:
         return found
 
     def _sifted(self, handout: "Handout") -> list[Aside]:
-        """The rest of a piece, but for what has to wait."""
+        """The rest of a piece, without the records that have to wait."""
         found: list[Aside] = []
         rows = handout.rows()
         handout.begin_parts()
@@ -330,7 +330,7 @@ class Ordered:
         return True
 
     def returned(self, record: DeliveredRecord) -> None:
-        """The run is done with it, but for what no handler has got: that may be `left` yet."""
+        """The run is done with it; records that no handler has got may still be `left`."""
         grant, at, key = record._source.grant, record._at, record.key
         if at in self._dispatched.get(grant, ()):
             return

@@ -16,8 +16,8 @@ from dss_client._ways import Ways
 from dss_core.errors import DssError, OutcomeUnknown, Stopping, Unreachable
 
 FIRST_ANSWER_S = 30.0
-"""So long a daemon that went away under the very first call is waited for: a restart with a large
-store takes less, and what never answers at a mistaken address is told of."""
+"""How long to wait for a daemon that went away during the very first call: a restart with a large
+store takes less, and a wrong address where nothing ever answers is reported."""
 
 LOSSES_OF_A_CALL_MAX = 8
 """So often the connection may be lost under one question: it may be what ends the daemon."""
@@ -26,11 +26,11 @@ LOSSES_OF_A_CALL_MAX = 8
 Answer = TypeVar("Answer")
 
 AWAY = (Unreachable, Stopping, OutcomeUnknown)
-"""What a call fails with while the daemon is away."""
+"""The errors of a call while the daemon is away."""
 
 
 class Outages:
-    """Of one connection; where it is not `patient`, whoever calls is told at once."""
+    """The outages of one connection; if it is not `patient`, a call fails at once."""
 
     def __init__(self, endpoint: str, *, patient: bool, ways: Ways | None = None) -> None:
         self._endpoint = endpoint
@@ -38,7 +38,7 @@ class Outages:
         self._patient = patient
         self._heard = False
         self._met_s: float | None = None
-        """When somebody was first met there, who went away without an answer."""
+        """When a peer there first went away without an answer."""
         self._log = Outage("the client", endpoint)
 
     def heard(self) -> None:
@@ -47,7 +47,7 @@ class Outages:
         self._ways.heard()
 
     def are_waited_out(self, error: DssError) -> bool:
-        """Whether what failed by this is to be tried again."""
+        """Whether to try again what failed with this error."""
         if isinstance(error, Unreachable) and self._ways.is_another_left():
             return True
         if not self._patient or not isinstance(error, AWAY):
@@ -59,7 +59,7 @@ class Outages:
         return self._heard or met
 
     def as_told(self, error: DssError) -> DssError:
-        """What is raised of a call that may be repeated: who never answered was never there."""
+        """The error to raise of a repeatable call: a peer that never answered was never there."""
         if self._patient and not self._heard and isinstance(error, OutcomeUnknown):
             return Unreachable(endpoint=self._endpoint)
         return error

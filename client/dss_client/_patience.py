@@ -14,7 +14,7 @@ between is given up after ten minutes too."""
 
 
 class Patience:
-    """Of one request, which is repeated whenever the daemon was lost."""
+    """The patience of one request, which is repeated whenever the daemon is lost."""
 
     def __init__(self) -> None:
         self._losses = 0

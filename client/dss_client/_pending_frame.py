@@ -30,7 +30,7 @@ class Ack:
     append_time_us: int
     """When the daemon stored it, microseconds since 1970."""
     durability: str
-    """What this promises: ``sync``, it is on disk; ``os``, it is lost with the machine."""
+    """What this ack promises: ``sync``: on disk; ``os``: written, and lost if the machine fails."""
     repeated: bool
     """Whether it had been stored before: this answers a resend after a lost connection."""
     records: int = 1
@@ -101,7 +101,7 @@ class PendingFrame:
         self.part_starts: list[int] = []
         """The place of the first row of each part."""
         self.whole: PendingFrame | None = None
-        """What it is a part of."""
+        """The frame that it is a part of."""
         self.waiters: list[asyncio.Future[None]] = []
 
     @classmethod

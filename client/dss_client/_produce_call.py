@@ -68,7 +68,7 @@ class ProduceCall:
         self.room_bytes = buffer_bytes
         """How much more may be accepted."""
         self.crowded = False
-        """Enough was accepted for now: who can wait lets the loop run."""
+        """Enough was accepted for now: callers that can wait let the loop run."""
         self.open_frames: list[PendingFrame | None] = [None] * partitions
         """By partition: the frame that takes further records."""
         self._buffer_bytes = buffer_bytes
@@ -256,7 +256,7 @@ class ProduceCall:
         try:
             topic = await routing_of(self._connection, self._topic.name)
         except TopicNotFound:
-            # It may be made anew; until then every frame is refused for itself.
+            # The topic may be created again; until then every frame is refused by itself.
             topic = self._topic
         except DssError as error:
             return error
@@ -332,7 +332,7 @@ class ProduceCall:
             self._note(queue)
 
     def _waiting_anew(self) -> deque[PendingFrame] | None:
-        """The frames of a stream that are to be routed anew; what still gathers comes last."""
+        """The frames of a stream to route again; the one that still gathers comes last."""
         for queue in self._queues:
             if queue.waiting:
                 return queue.waiting
@@ -364,7 +364,7 @@ class ProduceCall:
             self.crowded = False
 
     def _next_frames(self) -> list[bytes]:
-        """What the next request carries."""
+        """The frames of the next request."""
         if self._due:
             self._due = False
             self._close_gathered()

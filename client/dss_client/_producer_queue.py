@@ -59,7 +59,7 @@ class FrameQueue:
     def __init__(self, partition: int, producer_id: bytes = b"") -> None:
         self.partition = partition
         self.producer_id = producer_id
-        """What its frames are numbered under."""
+        """The producer under which its frames are numbered."""
         self.next_sequence = 0
         self.waiting: deque[PendingFrame] = deque()
         """Full, or due to be sent; bounded by the producer's buffer."""
@@ -73,9 +73,9 @@ class FrameQueue:
         self._window = PRODUCER_WINDOW_SEQUENCES
         """How many frames may be in flight before a new one; 0 once the queue is held."""
         self._behind_gap: list[PendingFrame] = []
-        """Refused for a gap that an earlier frame left: to be numbered anew, or routed anew."""
+        """Refused behind a gap of an earlier frame: to be renumbered, or routed again."""
         self._unstored: list[PendingFrame] = []
-        """Refused, and stored here never more: to be routed anew."""
+        """Refused, and never stored here: to be routed again."""
 
     @property
     def is_held(self) -> bool:
@@ -187,7 +187,7 @@ class FrameQueue:
         return [*sorted(sent, key=_sequence), *self.waiting]
 
     def come_back(self) -> None:
-        """Let all of them wait to be routed anew; none is sent any more from here."""
+        """Let all of them wait to be routed again; none is sent from here any more."""
         self.hold()
         self.waiting = deque(self.unsettled())
         self._unstored.clear()

@@ -64,7 +64,7 @@ def _with_entries(rows: "Iterable[Row]") -> "Iterator[Row]":
 
 
 class RetriedFields(HandedOutRecord):
-    """What a record of a retry queue says of itself, whichever way it is acknowledged."""
+    """The facts of a record of a retry queue, whichever way it is acknowledged."""
 
     __slots__ = ()
     headers: EntryHeaders
@@ -97,7 +97,7 @@ class RetriedFields(HandedOutRecord):
 
     @property
     def last_error_type(self) -> str | None:
-        """What kind of error that was, such as the name of an exception."""
+        """The type of that error, such as the name of an exception."""
         return self.headers.entry.error_type or None
 
 

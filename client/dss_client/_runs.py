@@ -32,7 +32,7 @@ class Runs:
     def __init__(self) -> None:
         self._runners: list[KeyedRunner] = []
         self._chains: Chains = {}
-        """What ended runs knew of refused records."""
+        """Refused records that ended runs knew of."""
         self._left: deque[DeliveredRecord] = deque()  # bounded by the credit given to the daemon
         self._unfinished: list[DeliveredRecord] = []  # bounded by the handlers of ended runs
         self._paused = False

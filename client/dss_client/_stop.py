@@ -16,7 +16,7 @@ within it."""
 
 
 class Taker(Protocol):
-    """What takes records, and ends by itself where it takes no more."""
+    """A taker of records, which ends by itself once it takes no more."""
 
     def end_taking(self) -> None:
         """Take no more; called in the loop that it was opened in."""
@@ -80,7 +80,7 @@ class Stop:
             self._look()
 
     async def wait_for_end(self, taker: Taker) -> NoReturn:
-        """Whoever asks an ended taker for records has done what it had, and is ended here."""
+        """A program that asks an ended taker for records has finished its own, and ends here."""
         self._done.add(taker)
         self._look()
         await asyncio.get_running_loop().create_future()

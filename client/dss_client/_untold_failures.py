@@ -11,7 +11,7 @@ FAILURES_KEPT_MAX = 100
 
 
 class UntoldFailures:
-    """What failed since it was told last."""
+    """Failures since the last report."""
 
     def __init__(self) -> None:
         self._kept: list[DssError] = []

@@ -7,7 +7,7 @@ from dss_core.errors import DssError
 
 
 def resolve(waiters: "Iterable[asyncio.Future[None]]") -> None:
-    """What they wait for has happened."""
+    """Wakes the waiters: their event has happened."""
     for waiter in waiters:
         if not waiter.done():
             waiter.set_result(None)

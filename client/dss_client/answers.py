@@ -12,7 +12,7 @@ from dss_core.limits import RESTORE_OFFSETS_RAISED
 
 @dataclass(frozen=True, slots=True)
 class RecordStanding:
-    """Where a record stands for a group."""
+    """The state of a record in a group."""
 
     stream: str
     offset: int
@@ -43,7 +43,7 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class WhyAnswer:
-    """Where the records stand that were asked for."""
+    """The states of the records that were asked for."""
 
     records: tuple[RecordStanding, ...]
     """Of a key: the oldest that are not done, else the newest one."""
@@ -79,7 +79,7 @@ class Verdict:
     """A stable word."""
     sentence: str
     commands: tuple[str, ...]
-    """What helps, or shows more."""
+    """Commands that help, or show more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class ScanFound:
 
 @dataclass(frozen=True, slots=True)
 class StreamSums:
-    """What a group is done with in a stream, and what not, since it began there."""
+    """The records of a stream that a group has finished, and the others, since it began there."""
 
     stream: str
     began: int
@@ -127,4 +127,4 @@ class GroupDescription:
     borrowers: tuple[Borrower, ...]
     verdict: Verdict
     stuck: tuple[Stuck, ...]
-    """What of it does not move."""
+    """Its streams without progress."""

@@ -258,7 +258,7 @@ async def _written(
 
 
 class _OnWire:
-    """What the daemon sends."""
+    """The messages of the daemon."""
 
     def __init__(self, replies: "Replies") -> None:
         self._replies = replies

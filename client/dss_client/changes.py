@@ -1,4 +1,4 @@
-"""What operators can change: one frozen value a change, for `Operations.plan` and `.apply`.
+"""Changes by operators: one frozen value each, for `Operations.plan` and `.apply`.
 
 A group is named as everywhere: NAME, NAME@FILTER or ``$share/NAME/FILTER``; a stream is
 ``orders/0/3``. A change that a plan answers with is resolved: it names offsets, moves and members,
@@ -64,7 +64,7 @@ class MoveCursors:
 
     group: str
     direction: str
-    """``rewind`` (nothing is passed over), ``skip`` (nothing comes again) or ``seek`` (both)."""
+    """``rewind`` (skips nothing), ``skip`` (sends nothing again) or ``seek`` (both)."""
     to: Target | None = None
     by: int | timedelta | None = None
     """Records, or time as it was appended; negative is back."""

@@ -24,7 +24,7 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class PeerHeld:
-    """What a peer of the daemon holds: a process of its machine, or an address."""
+    """The resources of a peer of the daemon: a process of its machine, or an address."""
 
     peer: str
     connections: int
@@ -64,7 +64,7 @@ class DaemonStatus:
     errors_in_a_day: int
     """Events of severity error, told in the last 24 hours."""
     operators_socket: str
-    """Where operators are served when nobody else is; empty where nowhere."""
+    """The operators' socket; empty if there is none."""
     held: Held
     peers: tuple[PeerHeld, ...]
     """A few, those that hold most."""

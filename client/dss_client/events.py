@@ -1,4 +1,4 @@
-"""What happened to records and groups, as the daemon tells it.
+"""Events about records and groups, as the daemon reports them.
 
 Invariant: values in, frozen values out; no wire message leaves this module. Events come in the
 order of their numbers; a watch that lost its connection goes on behind the last one that it gave.
@@ -30,19 +30,19 @@ class Event:
     number: int
     """Rises by one, and is never given again."""
     at_ms: int
-    """When it was told first, by the daemon's wall clock."""
+    """When it was reported first, by the daemon's wall clock."""
     code: str
-    """``retention.lost`` for one; never changes its meaning."""
+    """Such as ``retention.lost``; never changes its meaning."""
     severity: str
     """``info``, ``warning`` or ``error``."""
     subject: str
     """A stream, a group, a client, a file."""
     sentence: str
-    """For people, as it was told last."""
+    """For people, as it was reported last."""
     fields: Mapping[str, str]
     """The figures of the sentence."""
     times: int
-    """How often it was told, the first time included."""
+    """How often it was reported, the first time included."""
     last_at_ms: int
 
 
@@ -52,7 +52,7 @@ class EventPage:
 
     events: tuple[Event, ...]
     last_number: int
-    """Of the newest event, wanted or not: watch on behind it."""
+    """The number of the newest event, wanted or not: watch on behind it."""
 
 
 class Events:

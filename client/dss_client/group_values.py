@@ -28,11 +28,11 @@ class Fates:
     lost: int
     """To retention, or to a loss of power."""
     damaged: int
-    """Confirmed unreadable, and passed over."""
+    """Confirmed unreadable, and skipped."""
     moved: int
-    """Operators passed over so many more than they reopened; may be negative."""
+    """Records that operators skipped, less those that they reopened; may be negative."""
     retried: int = 0
-    """They failed, and went to a retry queue or among dead letters, where they are counted anew."""
+    """Failed records, moved to a retry queue or the dead letters, which count them again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ class Group:
     paused_until_ms: int | None
     """When the pause ends by itself."""
     arrivals: Rates
-    """Of the topics that it reads."""
+    """Rates of the topics that it reads."""
     acks: Rates
-    """What it is done with."""
+    """Rates of the records that it finished."""
     drain_ms: int | None
     """Until it has all, as the last minute went; None: it does not catch up."""
     leader_since_ms: int | None
@@ -106,9 +106,9 @@ class Group:
     shards: int = 0
     """As declared; 0: as many as the topic has for a base."""
     metadata: str = ""
-    """What whoever made it keeps with it."""
+    """What its creator keeps with it."""
     unused_ms: int = 0
-    """It goes once no client has subscribed to it for so long; 0: it stays."""
+    """It is removed once no client has subscribed for so long; 0: it stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +198,9 @@ class Grant:
     """Why nothing is delivered, as a sentence; empty where it is."""
     fates: Fates
     damaged: Ranges
-    """The newest ranges that were passed over as damaged."""
+    """The newest damaged ranges that were skipped."""
     pinned_to: str
     """The client that an operator gave it to; empty where nobody did."""
     arrivals: Rates
     acks: Rates
-    """What the group is done with in it."""
+    """Rates of the records that the group finished in it."""

@@ -28,7 +28,7 @@ class Job:
     filter: str
     hops_max: int
     params: str
-    """What its driver is told besides; empty in a list."""
+    """Further parameters for its driver; empty in a list."""
     rate_bytes_s: int
     chunks: int
     published: int
@@ -40,20 +40,20 @@ class Job:
     driver: str
     driver_lives: bool
     said: str
-    """What its driver said last of itself."""
+    """The last report of its driver."""
     said_at_ms: int | None
     created_at_ms: int
     ended_at_ms: int | None
     failure: str
     revision: int
     dead_letters: str = ""
-    """A group: what of the source lay dead there is read."""
+    """A group: its dead letters of the source are read."""
     principal: str = ""
-    """Whom it acts for; empty where it was made before that was kept."""
+    """The principal that it acts for; empty for one from before that was stored."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing of it goes on."""
+        """Whether it has ended."""
         return self.state in ("done", "failed", "cancelled")
 
 
@@ -97,7 +97,7 @@ class JobTarget:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What a driver was given."""
+    """The lease that a driver was given."""
 
     job: Job
     lease_ms: int

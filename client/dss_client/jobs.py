@@ -164,7 +164,7 @@ class Lease:
         self.job = granted.job
         """As it stood when the daemon was heard last."""
         self.said = ""
-        """What is told to operators with the next renewal; to be set by the driver."""
+        """The report to operators with the next renewal; set by the driver."""
         self.lost: Exception | None = None
         """Why the driver has to stop, once it has."""
         self._is_lost = asyncio.Event()

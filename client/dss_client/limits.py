@@ -6,7 +6,7 @@ GATHER_MS = 2
 """While something is in flight, a producer lets records of an idle stream gather for so long."""
 
 PRODUCER_BUFFER_BYTES = 32 << 20
-"""What a producer holds unacknowledged; beyond it, senders wait or are refused."""
+"""Unacknowledged bytes of a producer; beyond that, senders wait or are refused."""
 
 RECORD_OVERHEAD_BYTES = 32
 """What a record counts for beside its own bytes, so that empty records are bounded too."""
@@ -22,7 +22,7 @@ ACKED_RANGES_KEPT = CREDIT_RECORDS
 records that cross the reports may come still, and no more are out with the usual credit."""
 
 CREDIT_PARTS = 2
-"""Where acks for this part of the credit wait, they go out at once."""
+"""Once acks for one of so many parts of the credit wait, they are sent at once."""
 
 FLUSH_RECORDS = CREDIT_RECORDS // CREDIT_PARTS
 """After so many records the hand-out pauses for the acks to go: half of the usual credit, so that

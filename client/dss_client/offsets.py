@@ -12,7 +12,7 @@ __all__ = ["GroupOffsets", "StreamOffsets"]
 
 @dataclass(frozen=True, slots=True)
 class GroupOffsets:
-    """Where a group stands in all its streams."""
+    """The progress of a group in all its streams."""
 
     group: str
     """NAME@FILTER."""

@@ -21,7 +21,7 @@ class OperationPlan:
     change: Change
     """Resolved: applied under this revision, it does exactly this."""
     kind: str
-    """``offsets.rewind`` for one."""
+    """Such as ``offsets.rewind``."""
     subject: str
     """A group NAME@FILTER, a topic, a client."""
     revision: int

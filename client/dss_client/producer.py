@@ -52,7 +52,7 @@ __all__ = ["Ack", "Delivery", "Producer", "RecordFields"]
 
 
 class RecordFields(TypedDict, total=False):
-    """What a record may have beside its payload, the same for every way to send one."""
+    """The parts of a record beside its payload, the same for every way to send one."""
 
     key: bytes | None
     """Records of one key stay in order; records without one are spread round-robin."""
@@ -65,7 +65,7 @@ class RecordFields(TypedDict, total=False):
 
 
 class Delivery:
-    """What became of one record of `Producer.send_nowait`; await it for its `Ack`."""
+    """The result of one record of `Producer.send_nowait`; await it for its `Ack`."""
 
     __slots__ = ("_frame", "_row")
 

@@ -22,7 +22,7 @@ class QueueEntry:
     """A record in a queue of a group, with what became of it."""
 
     stream: str
-    """Of the record that failed, ``orders/0/3``."""
+    """The stream of the failed record, ``orders/0/3``."""
     offset: int
     level: str
     """``retry`` or ``dead``."""
@@ -43,7 +43,7 @@ class QueueEntry:
     fingerprint: str
     """The same for errors that differ in numbers only; empty where there is no error."""
     client_id: str
-    """Who had it last."""
+    """The client that had it last."""
     appended_at_us: int
     """When the record itself came."""
     first_failure_ms: int

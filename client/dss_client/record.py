@@ -1,4 +1,4 @@
-"""What consumers are given: records, one by one, and batches, as columns.
+"""The records that consumers get, one by one, and batches of them, as columns.
 
 A record is made once per message, so it holds its own facts as plain fields and shares the rest
 (stream, attempt, the grant that an ack goes to) with its neighbours through its source.
@@ -48,7 +48,7 @@ class DeliveredSource(Source, Protocol):
 
     grant: "HeldGrant"
     redelivered_below: int
-    """Records below the offset were perhaps seen before."""
+    """Records below this offset may have been seen before."""
     attempt: int
     acks: "Acks"
     """Where an ack leaves its offset."""
@@ -56,7 +56,7 @@ class DeliveredSource(Source, Protocol):
     """The offsets that are for the user."""
 
     def note(self, end: int) -> None:
-        """The records below the offset are handed out."""
+        """Note that the records below the offset are handed out."""
 
 
 class Record:
@@ -123,17 +123,17 @@ class HandedOutRecord(Record):
 
     @property
     def level(self) -> int:
-        """0: it comes from its stream; 1: from the retry queue of its group, after a failure."""
+        """0: from its stream; 1: from the retry queue of its group, after a failure."""
         return MAIN
 
     @property
     def last_error(self) -> str | None:
-        """Why the attempt before failed, as it was said; None where it is the first."""
+        """The error of the last attempt; None for the first attempt."""
         return None
 
     @property
     def last_error_type(self) -> str | None:
-        """What kind of error that was, such as the name of an exception."""
+        """The type of that error, such as the name of an exception."""
         return None
 
     @property
@@ -148,13 +148,13 @@ class HandedOutRecord(Record):
 
     @property
     def shard(self) -> "Shard | None":
-        """Of which it is, as `on_assigned` told; None where the group has no shards."""
+        """The shard of the record, as in `on_assigned`; None in a group without shards."""
         held = self._source.grant.lane.shard
         return None if held is None else held.shard
 
     @property
     def shard_epoch(self) -> int:
-        """Of its shard at this client, as `on_assigned` told."""
+        """The epoch of its shard at this client, as in `on_assigned`."""
         held = self._source.grant.lane.shard
         return 0 if held is None else held.epoch
 
@@ -172,11 +172,11 @@ class HandedOutRecord(Record):
 
     @property
     def refused(self) -> bool:
-        """Whether it was refused, and is still to come again, or is where records that fail go."""
+        """Whether it was refused, and will come again or has moved to a queue."""
         source = self._source
         if not source.grant.refused_any:
             return False
-        # That it came again counts from when it was handed out.
+        # Its coming again counts only once it was handed out.
         source.note(self._at + 1)
         return source.grant.has_refused(self._at)
 
@@ -191,9 +191,9 @@ class DeliveredRecord(HandedOutRecord):
     @overload
     def ack(self, *, sync: bool = False) -> Awaitable[None]: ...
     def ack(self, *, sync: bool = False) -> Awaitable[None]:
-        """Done with it: handed over by the call itself; awaited with ``sync``, when durable.
+        """Acknowledge it: the call itself does it; with ``sync`` the await returns when durable.
 
-        With ``sync`` nothing is done before it is awaited.
+        With ``sync`` nothing happens before it is awaited.
 
         Raises:
             GrantNotHeld: with ``sync``: its stream was taken back before, so it does not count.
@@ -218,11 +218,11 @@ class DeliveredRecord(HandedOutRecord):
         await source.grant.settled(((self._at, self._at + 1),))
 
     async def nak(self, delay: float | None = None, error: Error = None) -> None:
-        """Refuse it: it comes again after ``delay`` seconds, or the daemon's own back-off.
+        """Refuse it: it is sent again after ``delay`` seconds, or the daemon's backoff.
 
-        What is acknowledged stays so. ``error`` says why: a text, or an exception. In a group with
-        ``max_deliver`` it goes to the retry queue, or among the dead letters after the last
-        attempt; a group without it keeps no error, and the record comes again for ever.
+        An acknowledged record stays acknowledged. ``error`` says why: a text, or an exception. In
+        a group with ``max_deliver`` it goes to the retry queue, or becomes a dead letter after the
+        last attempt; a group without it keeps no error, and sends the record again without end.
 
         Raises:
             IllegalArgument: ``delay`` is no number of seconds from 0 to a day.
@@ -358,7 +358,7 @@ class DeliveredBatch(HandedOutBatch):
         return rows_of(DeliveredRecord, self._source, self._decoded)
 
     async def ack(self, *, sync: bool = False) -> None:
-        """Done with all of it. Returns when handed over; with ``sync``, when durable.
+        """Acknowledge all of it. Returns at once; with ``sync``, when durable.
 
         Raises:
             GrantNotHeld: with ``sync``: its stream was taken back before, so it does not count.

@@ -67,7 +67,7 @@ class Schedule:
     last: ScheduleRun | None
     """The newest run that ended."""
     principal: str = ""
-    """Whom it acts for; empty where it was made before that was kept."""
+    """The principal that it acts for; empty for one from before that was stored."""
 
 
 @dataclass(frozen=True, slots=True)

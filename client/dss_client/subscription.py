@@ -61,7 +61,7 @@ class Subscription(Coming):
     """Made by `Client.subscribe`; open inside its ``async with`` block."""
 
     sure_s = YIELD_EVERY_S
-    """So long records are handed out before the loop runs, and the session is looked at again."""
+    """How long records are handed out before the loop runs and the session is checked again."""
 
     def __init__(
         self, session: "Callable[[], Awaitable[Keeper]]", options: SubscriptionOptions

@@ -92,7 +92,7 @@ def _run(command: list[str], environment: dict[str, str]) -> int:
 
 
 def _end_group(group: int) -> None:
-    """End what is left of the group: workers of a JVM that was killed, for one."""
+    """End the rest of the group, such as workers of a killed JVM."""
     for number, patience_s in ((signal.SIGTERM, TERM_S), (signal.SIGKILL, TERM_S)):
         try:
             os.killpg(group, number)

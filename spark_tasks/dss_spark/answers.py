@@ -1,4 +1,4 @@
-"""What Spark's own process tells the driver about a chunk: a file of JSON.
+"""The report of Spark's own process to the driver about a chunk: a file of JSON.
 
 Spark commits a write in a process that is neither a task nor the driver. What it was told by the
 tasks that counted it writes to a file, whose name the driver drew for this one write.
@@ -21,7 +21,7 @@ Refusal = Mapping[str, object]
 
 
 def refusal_of(error: "DssError") -> Refusal:
-    """What a record did wrong."""
+    """The fault of a record."""
     return {"code": error.code, "fields": error.fields, "message": error.message}
 
 
@@ -33,7 +33,7 @@ def write_answer(path: Path, said: Mapping[str, object], refusals: Sequence[Refu
 
 
 def read_answer(path: Path) -> dict[str, Any]:
-    """What was told, once.
+    """The report, once.
 
     Raises:
         DssError: a record broke a rule.

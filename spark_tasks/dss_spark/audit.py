@@ -130,7 +130,7 @@ class _AuditReader(DataSourceReader):
         return shared([SourceRange(**each) for each in ranges], int(self._options["tasks"]))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """What a share gives.
+        """The partial result of a share.
 
         Raises:
             DssError: the daemon refuses, or the connection was lost.

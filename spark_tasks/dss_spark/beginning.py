@@ -18,7 +18,7 @@ class Beginning:
     """A session that is on its way."""
 
     def __init__(self) -> None:
-        # What a thread would load beside this one would wait for it, and Spark is to begin first.
+        # A thread that loads modules meanwhile would wait for this one; Spark has to begin first.
         import pyspark.sql  # noqa: F401
 
         self._session: Future[SparkSession] = Future()

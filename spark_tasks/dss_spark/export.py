@@ -79,7 +79,7 @@ class ExportOnSpark:
 
 @dataclass(frozen=True, slots=True)
 class ExportPlan:
-    """What is written of a chunk."""
+    """The output of a chunk."""
 
     run: Path
     chunk: int

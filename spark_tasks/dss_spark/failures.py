@@ -18,7 +18,7 @@ from dss_core.errors import EngineLost, ExecutorIncomplete, WorkFailed
 from dss_spark.executors import NEEDED
 
 REASON_CHARACTERS_MAX = 500
-"""Of what a job says of its failure: Spark repeats a trace for each attempt."""
+"""Limit of a job's failure text: Spark repeats a trace for each attempt."""
 
 
 _OF_PYTHON = re.compile(r"^(?:[\w.]+\.)?(\w+): (.+)$")
@@ -60,7 +60,7 @@ def conditions(job: str) -> Iterator[None]:
 
 
 def _incomplete(text: str) -> str:
-    """What a worker of Python found missing of ours; a function may miss a module of its own."""
+    """The module of ours that a Python worker lacks; a function may lack one of its own."""
     if found := _OTHER_PYTHON.search(text):
         return f"their Python is {found['there']}, and that of the driver {found['here']}"
     for pattern in (_NO_MODULE, _NO_PACKAGE):

@@ -25,12 +25,12 @@ class JobKind:
     """How jobs of one kind are done."""
 
     sources: "tuple[type[DataSource], ...]"
-    """What Spark has to know, besides `dss`."""
+    """Data sources to register with Spark, besides `dss`."""
     work: "Callable[[OnSpark, Client, Granted], Work]"
 
 
 def kind_of(name: str) -> JobKind | None:
-    """What a job's kind needs; None where it is not done on Spark."""
+    """The sources and the work of a job's kind; None if it does not run on Spark."""
     match name:
         case "replay":
             from dss_spark.replay import ReplayOnSpark

@@ -1,4 +1,4 @@
-"""Names that both sides of a sink know: who plans a write, and the tasks that carry it out.
+"""Names that both sides of a sink know: the planner of a write, and its tasks.
 
 This module loads nothing: Spark's planner imports it anew for each chunk.
 """

@@ -43,18 +43,18 @@ PARTITION = "__partition"
 RECORD_COLUMNS = ("subject", "key", "payload", "headers", "timestamp_us")
 REJECT_COLUMNS = ("file", "row", "reject")
 COPY_COLUMNS = ("stream", "offset", "append_time_us")
-"""What copies are made of besides."""
+"""Further inputs of copies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a chunk is staged as, and where to."""
+    """The form and the place of a staged chunk."""
 
     directory: Path
     staged_for: StagedFor
     target: Target
     answer: Path
-    """Where the driver reads which files there are."""
+    """The file from which the driver reads the names of staged files."""
     copy: CopyRule | None = None
     """The records are copies by this rule, and get their origin headers."""
     paths: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class StagedChunk:
-    """What was staged."""
+    """The staged files."""
 
     files: Sequence[StagedFile]
     """In the order in which a commit names them."""

@@ -38,7 +38,7 @@ MASTER_CONNECT_S = 3.0
 
 
 PACKAGES = ("dss_api", "dss_bulk", "dss_client", "dss_core", "dss_spark")
-"""What tasks on other machines need of ours."""
+"""Our packages that tasks on other machines need."""
 
 ENTRY = Path(__file__).parent / "entry" / "drive_job.py"
 _LOCAL = re.compile(r"local(\[(?P<tasks>\d+|\*)(,(?P<attempts>\d+))?\])?")
@@ -48,7 +48,7 @@ _CLUSTER_MODES = ("yarn",)
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What is submitted where."""
+    """The program to submit, and its cluster."""
 
     jobs: Sequence[str]
     """Driven one after another."""

@@ -1,4 +1,4 @@
-"""What the work of all kinds of jobs on Spark has in common: a thread, a tag, a place for answers.
+"""Common to all kinds of jobs on Spark: a thread, a tag, a place for answers.
 
 A chunk is worked on in a thread, which waits for Spark, while the loop keeps the lease. What it
 runs on the cluster has the tag of its driver, so a driver that has to stop ends all of it at once.

@@ -130,7 +130,9 @@ class Crashing(Told):
 
 async def test_a_driver_that_crashes_each_time_fails_its_job_with_the_reason() -> None:
     told = Crashing(DRIVER_ATTEMPTS_MAX)
-    with pytest.raises(DriverCrashed, match="crashed 3 times, at last by ValueError: no such"):
+    with pytest.raises(
+        DriverCrashed, match="crashed 3 times, the last time by ValueError: no such"
+    ):
         await driven(told)
     assert "ValueError: no such value" in told.failure
     assert [json.loads(step[5:])["attempt"] for step in told.steps if "attempt" in step] == [

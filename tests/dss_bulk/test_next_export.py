@@ -220,8 +220,8 @@ async def test_storage_topics_that_went_and_nobody_knows_how_far_they_came_are_t
     found = await next_export(client, CHANGE, folder)
 
     assert [(each.code, each.message) for each in found.told] == [
-        ("DSS7018", f"a/0 went before {folder} was known to have all of it."),
-        ("DSS7018", f"a/1 went before {folder} was known to have all of it."),
+        ("DSS7018", f"a/0 was removed before {folder} certainly had all of it."),
+        ("DSS7018", f"a/1 was removed before {folder} certainly had all of it."),
     ]
     found.run.note(found.noted)
     state = state_of(folder)

@@ -57,7 +57,7 @@ def test_a_filter_that_takes_no_record_of_a_topic_has_no_lag(behind: Daemon) -> 
 def test_what_does_not_come_in_time_ends_with_4_and_how_it_stands(behind: Daemon) -> None:
     late = behind.dssctl("wait", "group/billing", "--for", "lag=0,members>0", "--timeout", "2s")
     told = refused(late, 4, "DSS1172")
-    assert "group/billing has not come to lag=0, members>0 within 2 s" in told
+    assert "group/billing did not reach lag=0, members>0 within 2 s" in told
     assert "lag is 2, members is 0." in told
 
 

@@ -17,13 +17,13 @@ from dss_bulk.audits.stepping_back import steps_back
 from dss_core.origin import ORIGIN
 
 AUDIT_CHUNK_PAGES_MAX = 512
-"""Of them in one chunk: 4 MiB. A header that was made up names an offset far from all others."""
+"""Limit of them in one chunk: 4 MiB. A made-up header names an offset far from all others."""
 
 AUDIT_ORIGIN_STREAM_BYTES_MAX = 512
 """Of the stream that an origin names: what is longer is no stream of ours."""
 
 AUDIT_CHUNK_SOURCES_MAX = 1_024
-"""Streams that the origins of one range name and that are told apart: each costs a look at all."""
+"""Limit of streams named by the origins of one range: each costs a pass over all."""
 
 
 _STREAM = rf"[A-Za-z0-9._/-]{{1,{AUDIT_ORIGIN_STREAM_BYTES_MAX}}}"
@@ -46,7 +46,7 @@ class Copies:
 
 
 def origins_of(table: pa.Table, stream: str) -> Copies:
-    """What the records of a range say of where they came from."""
+    """The origins of the records of a range."""
     rows, sources, offsets = _parsed(table["headers"])
     if not len(rows):
         return Copies(Origins(), {}, None)
@@ -110,7 +110,7 @@ def _parts_of(origins_found: pa.StringArray) -> tuple[pa.DictionaryArray, pa.Int
 
 
 def _texts_of(origins_found: pa.StringArray) -> tuple[pa.StringArray, pa.StringArray]:
-    """What stands before the mark and behind it.
+    """The texts before the mark and after it.
 
     Raises:
         pa.ArrowInvalid: not each has two parts.

@@ -39,7 +39,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What records of a topic ought to be."""
+    """The rules for records of a topic."""
 
     patterns: tuple[TopicFilter, ...]
     shapes: Mapping[int, Shape]
@@ -49,7 +49,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RangeRead:
-    """A range of a stream, and all that a reader was given of it."""
+    """A range of a stream, and everything that a reader got of it."""
 
     stream: str
     storage_topic_id: int

@@ -37,7 +37,7 @@ class Origins:
     pages: Mapping[Page, int] = field(default_factory=dict)
     """Which offsets of a page were seen, one bit each."""
     doubles: int = 0
-    """Records whose origin another record before had."""
+    """Records with the origin of an earlier record."""
     doubled: tuple[Origin, ...] = ()
     """The first of them."""
     unexamined: int = 0

@@ -1,4 +1,4 @@
-"""What an audit leaves in its manifest, and what is read of it again.
+"""The results of an audit in its manifest, written and read.
 
 ::
 
@@ -63,7 +63,7 @@ class Output:
 
 
 async def output_of(chunks: AsyncIterator[JobChunk]) -> Output:
-    """What the published ones of the chunks gave, which come in their order."""
+    """The results of the published chunks, in order."""
     whole = Output(Partial())
     async for chunk in chunks:
         if chunk.result is None:

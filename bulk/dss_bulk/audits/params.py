@@ -1,4 +1,4 @@
-"""What an audit is told: how its topic was when it was made. Plain values.
+"""The parameters of an audit: its topic as it was at creation. Plain values.
 
 Invariant: what a chunk gives follows from its manifest alone, so patterns and routing stand in it.
 """

@@ -39,7 +39,7 @@ class Check(StrEnum):
     TIMES = "times"
     """Records whose time lies before that of an older one of the same key."""
     UNEXAMINED = "unexamined"
-    """What does not fit a bound, so that nothing is known of it."""
+    """Records beyond a limit, which were not examined."""
 
 
 PROBLEMS = (
@@ -50,12 +50,12 @@ PROBLEMS = (
     Check.ORDER,
     Check.SUBJECTS,
 )
-"""What is wrong; all else is worth a look."""
+"""The checks that find faults; findings of all others are hints."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one check found."""
+    """The findings of one check."""
 
     count: int = 0
     examples: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class Amount:
 
 
 class _Sum(Protocol):
-    """What can be added to its like."""
+    """A result that can be added to others of its type."""
 
     def plus(self, other: Self) -> Self:
         """Both."""
@@ -126,7 +126,7 @@ class Partial:
 
 
 def merged(left: Partial, right: Partial) -> Partial:
-    """What both have, the right one lying behind the left one."""
+    """The sum of both, with the right one after the left one."""
     orders, apart = _orders(left, right)
     return Partial(
         streams=_sums(left.streams, right.streams),

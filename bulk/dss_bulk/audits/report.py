@@ -1,4 +1,4 @@
-"""What an audit says: findings, amounts, what was not examined. Plain values.
+"""The report of an audit: findings, amounts, what was not examined. Plain values.
 
 Invariant: a report is clean only if nothing of it is a problem, and says what it does not know.
 """
@@ -15,7 +15,7 @@ from dss_core.ids import StreamName
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found."""
+    """The findings of one check."""
 
     check: Check
     is_problem: bool
@@ -64,7 +64,7 @@ class Report:
     """Those with most records first."""
 
     def found(self, checks: Collection[Check]) -> tuple[Finding, ...]:
-        """What some of the checks found."""
+        """The findings of some checks."""
         return tuple(each for each in self.findings if each.check in checks)
 
     @property
@@ -137,7 +137,7 @@ _SENTENCES = {
 
 
 def _unexamined(partial: Partial) -> Found:
-    """What is not known, in sentences."""
+    """What the audit did not examine, in sentences."""
     said = []
     if partial.origins.unexamined:
         records = counted(partial.origins.unexamined, "copy", "copies")

@@ -34,7 +34,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Of a check."""
+    """The result of a check."""
 
     check: str
     """``lag`` for one."""

@@ -66,7 +66,7 @@ def create(
     ] = None,
     rejects: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Takes rows that make no record, with file and row."),
+        typer.Option(metavar="FOLDER", help="For rows that make no record, with file and row."),
     ] = None,
     rate: Rate = None,
     drive: Drive = True,

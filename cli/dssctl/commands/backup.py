@@ -38,11 +38,11 @@ def create(
     directory: Annotated[
         str,
         typer.Argument(
-            metavar="DIR", help="Of backups, or one to be made; '-' writes a tar to stdout."
+            metavar="DIR", help="Directory of backups, or a new one; '-' writes a tar to stdout."
         ),
     ],
     rate: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="At most so much a second: 50M.")
+        str | None, typer.Option(metavar="SIZE", help="Limit of bytes a second, such as 50M.")
     ] = None,
 ) -> None:
     """Copy all that the daemon has, while it runs; what an earlier backup there has stays."""

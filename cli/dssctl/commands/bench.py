@@ -86,7 +86,7 @@ def bench(
         int, typer.Option(metavar="N", min=0, help="Records one by one, for latencies.")
     ] = BENCH_SINGLE_RECORDS,
     span: Annotated[
-        str, typer.Option("--for", metavar="SPAN", help="Publish for so long at most.")
+        str, typer.Option("--for", metavar="SPAN", help="Publish at most this long.")
     ] = "20s",
 ) -> None:
     """Measure publishing and delivery with a topic and a group of its own, removed at the end.

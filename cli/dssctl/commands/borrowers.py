@@ -76,11 +76,13 @@ def evict(
     borrower: BorrowerName,
     grace: Annotated[
         str | None,
-        typer.Option(metavar="SPAN", help="How long it may go on with what it has out, 30s."),
+        typer.Option(metavar="SPAN", help="Time to settle its records in flight, such as 30s."),
     ] = None,
     ban: Annotated[
         str | None,
-        typer.Option(metavar="SPAN", help="Keep the client out of the group so long, 1h."),
+        typer.Option(
+            metavar="SPAN", help="Keep the client out of the group this long, such as 1h."
+        ),
     ] = None,
 ) -> None:
     """End a member's subscription; others get its streams."""

@@ -67,7 +67,7 @@ class Checking(Command):
             ["-o", "--output"],
             "output",
             metavar="FORMAT",
-            help="nagios, as where absent; prometheus; json, jsonl, yaml, csv, name.",
+            help="nagios (default); prometheus; json, jsonl, yaml, csv, name.",
         )
         self.params = [shown if "--output" in each.opts else each for each in self.params]
 

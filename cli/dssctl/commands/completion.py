@@ -36,7 +36,7 @@ def completion(
     shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
     install: Annotated[
         bool,
-        typer.Option("--install", help="Put it where the shell looks, in this user's folders."),
+        typer.Option("--install", help="Install it in this user's folders, where the shell looks."),
     ] = False,
 ) -> None:
     """Print the script with which a shell completes commands, options and the names of things.
@@ -54,7 +54,7 @@ def completion(
 
 
 def _place_of(shell: Shell) -> Path:
-    """Where the shell finds it by itself, or nearly."""
+    """Where the shell finds it by itself, or almost."""
     match shell:
         case Shell.BASH:
             own = os.environ.get("BASH_COMPLETION_USER_DIR")

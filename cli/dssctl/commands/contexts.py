@@ -34,7 +34,7 @@ app = noun("contexts")
 ContextName = Annotated[str, typer.Argument(metavar="CONTEXT", help="Its name.")]
 Colour = Annotated[
     str | None,
-    typer.Option(metavar="COLOUR", help="Of the prompt: red for one; '' for none."),
+    typer.Option(metavar="COLOUR", help="Colour of the prompt, such as red; '' for none."),
 ]
 Protected = Annotated[
     bool | None,
@@ -46,7 +46,7 @@ DefaultOutput = Annotated[
 ]
 SparkMaster = Annotated[
     str | None,
-    typer.Option(metavar="MASTER", help="Of bulk jobs on Spark; '' for none."),
+    typer.Option(metavar="MASTER", help="Master of Spark for bulk jobs; '' for none."),
 ]
 
 _COLUMNS = (

@@ -74,7 +74,7 @@ def keys(
 
 @app.command(cls=showing(QUEUE_PAGE_KIND))
 def describe(context: typer.Context, group: GroupName) -> None:
-    """Show how the dead letters of a group stand: of which errors, of which keys, what next."""
+    """Show the dead letters of a group on a page: by error, by key, and what to do next."""
     describe_queue(settings_of(context), group, "dead")
 
 
@@ -140,7 +140,7 @@ def redrive(
     canary: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="So many first; the others only if none of these fails again."
+            metavar="N", help="Bring back this many first, the others only if none of these fails."
         ),
     ] = None,
     canary_percent: Annotated[

@@ -25,7 +25,7 @@ app = verb_alone("events")
 def events(
     context: typer.Context,
     follow: Annotated[
-        bool, typer.Option("-f", "--follow", help="Print what comes, too, until Ctrl-C.")
+        bool, typer.Option("-f", "--follow", help="Also print new ones, until Ctrl-C.")
     ] = False,
     since: Annotated[
         str | None,

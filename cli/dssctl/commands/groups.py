@@ -80,9 +80,7 @@ def create(
     protocol: Protocol = None,
     on_damage: Annotated[
         str | None,
-        typer.Option(
-            metavar="CHOICE", help="pass over damaged records, as where none is given, or stall."
-        ),
+        typer.Option(metavar="CHOICE", help="pass over damaged records (default), or stall."),
     ] = None,
     max_deliver: MaxDeliverOfNew = None,
     backoff: Backoff = None,
@@ -169,7 +167,7 @@ def pause(
     group: GroupName,
     until: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="It ends by itself then: +30m, a date, RFC 3339, @unix."),
+        typer.Option(metavar="TIME", help="End of the pause: +30m, a date, RFC 3339, @unix."),
     ] = None,
 ) -> None:
     """Hand out nothing more; what is out may be acknowledged, and members stay connected."""

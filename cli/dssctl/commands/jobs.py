@@ -84,7 +84,7 @@ def logs(
     context: typer.Context,
     name: Name,
     follow: Annotated[
-        bool, typer.Option("-f", "--follow", help="Print what comes, too, until the job has ended.")
+        bool, typer.Option("-f", "--follow", help="Also print new lines, until the job has ended.")
     ] = False,
 ) -> None:
     """Print what its drivers said on this machine, and what the daemon told of it, by time."""

@@ -1,4 +1,4 @@
-"""``dssctl leaders``: who leads which group, and since when."""
+"""``dssctl leaders``: the leader of each group, and since when it leads."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,7 +30,7 @@ RULES = ListRules(named=Named("[GROUP]", ("group",), behind="@*"))
 def list_leaders(
     context: typer.Context,
     every: Annotated[
-        bool, typer.Option("-a", "--all", help="Groups that nobody leads now, too.")
+        bool, typer.Option("-a", "--all", help="Also groups without a leader.")
     ] = False,
 ) -> None:
     """List the leaders that run: one a group with members, and what each leads."""

@@ -36,10 +36,9 @@ def show_page(
         bool, typer.Option("--path", help="Print the folder of all pages, for MANPATH.")
     ] = False,
 ) -> None:
-    """Show a page of the manual: of dssctl where none is named.
+    """Show a page of the manual; without a name, that of dssctl.
 
-    Where man is to find the pages by itself, it is told of their folder by
-    MANPATH="$(dssctl man --path):".
+    For man to find the pages by itself, set MANPATH="$(dssctl man --path):".
     """
     if path:
         sys.stdout.write(f"{_PAGES}\n")

@@ -45,11 +45,12 @@ To = Annotated[
     ),
 ]
 Back = Annotated[
-    str | None, typer.Option(metavar="DISTANCE", help="So many records back, 100, or a span, 15m.")
+    str | None,
+    typer.Option(metavar="DISTANCE", help="A number of records back, 100, or a span, 15m."),
 ]
 Forward = Annotated[
     str | None,
-    typer.Option(metavar="DISTANCE", help="So many records forward, 100, or a span, 15m."),
+    typer.Option(metavar="DISTANCE", help="A number of records forward, 100, or a span, 15m."),
 ]
 Either = Annotated[
     str | None,
@@ -89,7 +90,7 @@ STREAM_OFFSETS_KIND = Kind(
 def rewind(
     context: typer.Context, group: GroupName, to: To = None, by: Back = None, stream: Streams = None
 ) -> None:
-    """Let records come again, from a target on; none is passed over."""
+    """Send records again from a target on; none is skipped."""
     back = None if by is None else -_unsigned(by)
     _move(context, group, "rewind", to, back, stream)
 
@@ -115,7 +116,7 @@ def seek(
     by: Either = None,
     stream: Streams = None,
 ) -> None:
-    """Put the group at a target: what lies before is passed over, what lies behind comes."""
+    """Move the group to a target: records before it are skipped, those behind it are sent."""
     _move(context, group, "seek", to, None if by is None else distance(by), stream)
 
 

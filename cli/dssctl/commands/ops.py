@@ -68,7 +68,7 @@ def list_operations(
 
 @app.command(cls=page(SHOWN_KIND))
 def show(context: typer.Context, number: OperationNumber) -> None:
-    """Show an operation: who, why, what it was before and is now, and its streams."""
+    """Show an operation: who, why, the settings before and after, and its streams."""
     settings = settings_of(context)
     operation = ask(settings, lambda client: client.operations.get(number))
     show_one(settings, SHOWN_KIND, operation_item(operation), list(operation_sections(operation)))

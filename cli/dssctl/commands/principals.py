@@ -1,4 +1,4 @@
-"""``dssctl principals``: who may call from elsewhere, and what."""
+"""``dssctl principals``: callers from elsewhere, and their permissions."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,7 +39,7 @@ RULES = ListRules(named=Named("[NAME]"))
 
 @app.command("ls", cls=listing(PRINCIPAL_KIND, RULES))
 def list_principals(context: typer.Context) -> None:
-    """List who has a token or a certificate, and what they may."""
+    """List the principals with a token or a certificate, and their permissions."""
 
     async def principals(client: "Client", _wanted: Wanted) -> list[Item]:
         return [principal_item(each) for each in await client.access.list()]
@@ -59,7 +59,7 @@ def add(
     permission: Permissions = None,
     expires: Expires = None,
 ) -> None:
-    """Let in who has a certificate of that name; who has none gets a token: dssctl tokens add."""
+    """Admit the holder of a certificate of this name; for a token: dssctl tokens add."""
     settings = settings_of(context)
     permissions = permissions_of(role, topic, group, permission)
     ends_at_ms = end_ms(expires)
@@ -82,7 +82,7 @@ def edit(
     permission: Permissions = None,
     expires: Expires = None,
 ) -> None:
-    """Say anew all that somebody may, and until when; calls that run are begun anew."""
+    """Replace all permissions and the expiry of a principal; its running calls are cut off."""
     settings = settings_of(context)
     permissions = permissions_of(role, topic, group, permission)
     ends_at_ms = end_ms(expires)

@@ -31,9 +31,7 @@ OneStream = Annotated[
 ]
 As = Annotated[
     Decoding,
-    typer.Option(
-        "--as", metavar="HOW", help="text, json or hex; auto, as where absent, finds it out."
-    ),
+    typer.Option("--as", metavar="HOW", help="text, json or hex; auto (default) detects it."),
 ]
 
 
@@ -64,7 +62,7 @@ def peek(
             metavar="N",
             min=1,
             max=RECORDS_PEEKED_MAX,
-            help="So many at most, with --offset or --at.",
+            help="At most this many, with --offset or --at.",
         ),
     ] = RECORDS_PEEKED,
     decoding: As = Decoding.AUTO,
@@ -91,7 +89,9 @@ def find(
     ] = None,
     match: Annotated[
         str | None,
-        typer.Option(metavar="REGEX", help="Whose payload has it anywhere; (?i) ignores case."),
+        typer.Option(
+            metavar="REGEX", help="Only records whose payload matches; (?i) ignores case."
+        ),
     ] = None,
     subject: Annotated[
         str | None,
@@ -164,7 +164,7 @@ def skip(
     stream: Annotated[
         str | None,
         typer.Argument(
-            metavar="STREAM", help="orders/0/3 for one; with --key a topic too, or nothing for all."
+            metavar="STREAM", help="Such as orders/0/3; with --key a topic too, or nothing for all."
         ),
     ] = None,
     offsets: Annotated[
@@ -173,7 +173,7 @@ def skip(
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option(metavar="KEY", help="Instead of offsets: all with this key not acknowledged."),
+        typer.Option(metavar="KEY", help="Instead of offsets: all open records with this key."),
     ] = None,
     count: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="So many from one offset on.")
@@ -216,7 +216,7 @@ def redeliver(
 
 @app.command("skipped", cls=listing(SKIPPED_KIND))
 def list_skipped(context: typer.Context, group: GroupName) -> None:
-    """List what operators passed over or gave up for a group, and by which operation."""
+    """List records that operators skipped or gave up for a group, and by which operation."""
     from dssctl.records.skipped import skipped_by_hand
 
     list_items(context, lambda client, _wanted: skipped_by_hand(client, group))

@@ -64,7 +64,7 @@ def keys(
 
 @app.command(cls=showing(QUEUE_PAGE_KIND))
 def describe(context: typer.Context, group: GroupName) -> None:
-    """Show how the retry queues of a group stand: of which errors, of which keys, what next."""
+    """Show the retry queues of a group on a page: by error, by key, and what to do next."""
     describe_queue(settings_of(context), group, "retry")
 
 

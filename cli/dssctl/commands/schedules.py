@@ -40,17 +40,15 @@ app = noun("schedules")
 Name = Annotated[str, typer.Argument(metavar="SCHEDULE", help="Its name.")]
 CronText = Annotated[
     str | None,
-    typer.Option("--cron", metavar="FIELDS", help="'0 3 * * *' for one: every night at three."),
+    typer.Option("--cron", metavar="FIELDS", help="Such as '0 3 * * *', every night at three."),
 ]
 TimeZone = Annotated[
     str | None,
-    typer.Option(
-        "--tz", "--time-zone", metavar="ZONE", help="Europe/Berlin for one; UTC where absent."
-    ),
+    typer.Option("--tz", "--time-zone", metavar="ZONE", help="Such as Europe/Berlin; default UTC."),
 ]
 Jitter = Annotated[
     str | None,
-    typer.Option(metavar="SPAN", help="Begin later by up to so much, another each time."),
+    typer.Option(metavar="SPAN", help="Delay each run by a random time up to this."),
 ]
 OverlapPolicy = Annotated[
     str | None,
@@ -69,14 +67,14 @@ CatchUp = Annotated[
 ]
 RunTimeout = Annotated[
     str | None,
-    typer.Option("--run-timeout", metavar="SPAN", help="Stop an attempt after it; 1h."),
+    typer.Option(
+        "--run-timeout", metavar="SPAN", help="Stop an attempt after this time; default 1h."
+    ),
 ]
-Retries = Annotated[
-    int | None, typer.Option(min=0, help="Further attempts of a run that failed; none.")
-]
+Retries = Annotated[int | None, typer.Option(min=0, help="Retries of a failed run; default 0.")]
 Backoff = Annotated[
     str | None,
-    typer.Option(metavar="SPAN", help="Before the first further attempt; doubles; 1m."),
+    typer.Option(metavar="SPAN", help="Wait before the first retry; it doubles; default 1m."),
 ]
 TaskGiven = Annotated[
     list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help=ARGUMENT_HELP)
@@ -101,7 +99,7 @@ def create(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, '.', '_', '-'.")],
     cron: Annotated[
-        str, typer.Option("--cron", metavar="FIELDS", help="'0 3 * * *' for one, or @daily.")
+        str, typer.Option("--cron", metavar="FIELDS", help="Such as '0 3 * * *', or @daily.")
     ],
     task: Annotated[str, typer.Option(metavar="TASK", help="See dssctl tasks ls.")],
     argument: TaskGiven = None,
@@ -160,7 +158,7 @@ def edit(
     argument: TaskGiven = None,
     no_argument: Annotated[
         list[str] | None,
-        typer.Option("--no-arg", metavar="NAME", help="An argument that is given no more."),
+        typer.Option("--no-arg", metavar="NAME", help="Remove this argument."),
     ] = None,
     time_zone: TimeZone = None,
     jitter: Jitter = None,
@@ -209,7 +207,7 @@ def remove(
 
 @app.command(cls=Changing)
 def pause(context: typer.Context, name: Name) -> None:
-    """Let due times pass; what is under way goes on."""
+    """Let due times pass without a run; runs that have begun go on."""
     from dss_client.changes import PauseSchedule
 
     carry_out(context, PauseSchedule(name))
@@ -278,7 +276,7 @@ def runs(
     context: typer.Context,
     name: Name,
     last: Annotated[
-        bool, typer.Option("--last", help="Only the newest that ended, with what it said.")
+        bool, typer.Option("--last", help="Only the newest run that ended, with its output.")
     ] = False,
 ) -> None:
     """List the runs that are kept, the newest first."""

@@ -38,7 +38,7 @@ def describe(
     context: typer.Context,
     client: Annotated[str, typer.Argument(metavar="CLIENT", help="The id of its client.")],
 ) -> None:
-    """Show whether a session is healthy, of which groups it is a member, what it holds."""
+    """Show whether a session is healthy, its groups, and the streams that it holds."""
     from dssctl.pages.session_page import session_look, show_session
 
     settings = settings_of(context)
@@ -61,7 +61,7 @@ def close(
 def adopt(
     context: typer.Context,
     to: Annotated[
-        str, typer.Option(metavar="PRINCIPAL", help="Whose they are to be: token:NAME, cert:NAME.")
+        str, typer.Option(metavar="PRINCIPAL", help="The new principal: token:NAME, cert:NAME.")
     ],
     clients: Annotated[
         list[str] | None,
@@ -69,7 +69,7 @@ def adopt(
     ] = None,
     of: Annotated[
         str | None,
-        typer.Option(metavar="PRINCIPAL", help="Only those of this one: loopback for one."),
+        typer.Option(metavar="PRINCIPAL", help="Only those of this principal, such as loopback."),
     ] = None,
 ) -> None:
     """Give sessions whose clients are away to another principal, with all that they own."""

@@ -27,7 +27,7 @@ app = noun("shards")
 
 @app.command("ls", cls=listing(SHARD_KIND))
 def list_shards(context: typer.Context, group: GroupName) -> None:
-    """List the shards of a group: what each owns, who has it, and what is left of it."""
+    """List the shards of a group: their partitions, their holders and their lag."""
     settings = settings_of(context)
     found: list[ShardedGroup] = []
 
@@ -84,9 +84,7 @@ def describe(
 def set_count(
     context: typer.Context,
     group: GroupName,
-    count: Annotated[
-        int, typer.Argument(metavar="COUNT", help="Into so many shards the streams are cut.")
-    ],
+    count: Annotated[int, typer.Argument(metavar="COUNT", help="The number of shards.")],
 ) -> None:
     """Cut the streams of a group into another number of shards; what stays is not touched."""
     from dss_client.changes import SetShardCount

@@ -68,7 +68,9 @@ def run(
     ] = None,
     run_timeout: Annotated[
         str | None,
-        typer.Option("--run-timeout", metavar="SPAN", help="Stop the task after it, 1h for one."),
+        typer.Option(
+            "--run-timeout", metavar="SPAN", help="Stop the task after this time, such as 1h."
+        ),
     ] = None,
     lock: Annotated[
         Path | None,

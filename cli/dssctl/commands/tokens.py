@@ -1,4 +1,4 @@
-"""``dssctl tokens``: who may call from elsewhere, by a token."""
+"""``dssctl tokens``: callers from elsewhere that show a token."""
 
 import os
 import sys
@@ -49,7 +49,7 @@ RULES = ListRules(named=Named("[NAME]"))
 
 @app.command("ls", cls=listing(PRINCIPAL_KIND, RULES))
 def list_tokens(context: typer.Context) -> None:
-    """List who has a token, and what they may."""
+    """List the principals with a token, and their permissions."""
 
     async def holders(client: "Client", _wanted: Wanted) -> list[Item]:
         found = await client.access.list()
@@ -93,11 +93,11 @@ def rotate(
     context: typer.Context,
     name: Name,
     both_for: Annotated[
-        str, typer.Option("--both-for", metavar="SPAN", help="The older one is taken so long.")
+        str, typer.Option("--both-for", metavar="SPAN", help="Accept the older one this long.")
     ] = "1h",
     to: To = None,
 ) -> None:
-    """Make another token for somebody who has one; for a while both are taken."""
+    """Make a new token for a principal that has one; for a while both are accepted."""
     settings = settings_of(context)
     both_for_ms = parse_span_ms(both_for)
     _require_new(to)

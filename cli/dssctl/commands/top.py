@@ -31,11 +31,9 @@ def top(
         bool, typer.Option("-a", "--all", help="Private subscriptions of sessions too.")
     ] = False,
     ascii_only: Annotated[bool, typer.Option("--ascii", help="Draw with plain ASCII.")] = False,
-    theme: Annotated[
-        str, typer.Option(metavar="THEME", help="dark, as where none is given, or light.")
-    ] = "dark",
+    theme: Annotated[str, typer.Option(metavar="THEME", help="dark (default) or light.")] = "dark",
     record: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Keep what is told, to be replayed.")
+        str | None, typer.Option(metavar="FILE", help="Record what is watched, for --replay.")
     ] = None,
     replay: Annotated[
         str | None, typer.Option(metavar="FILE", help="Show what was recorded, without a daemon.")

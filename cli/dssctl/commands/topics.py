@@ -64,10 +64,10 @@ def create(
         str, typer.Option(help="sync: acknowledged after fdatasync. os: lost with the machine.")
     ] = "sync",
     retention: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Keep records this long, 7d for one.")
+        str | None, typer.Option(metavar="SPAN", help="Keep records this long, such as 7d.")
     ] = None,
     retention_size: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Keep at most so much, 10G for one.")
+        str | None, typer.Option(metavar="SIZE", help="Keep at most this much, such as 10G.")
     ] = None,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Accept one that exists, as it is.")
@@ -137,7 +137,7 @@ def edit(
     context: typer.Context,
     name: TopicName,
     retention: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Keep records this long, 7d for one.")
+        str | None, typer.Option(metavar="SPAN", help="Keep records this long, such as 7d.")
     ] = None,
     no_retention: Annotated[
         bool, typer.Option("--no-retention", help="Keep records of any age.")
@@ -148,7 +148,7 @@ def edit(
             "--retention-size",
             "--retention-bytes",
             metavar="SIZE",
-            help="Keep at most so much, 10G for one.",
+            help="Keep at most this much, such as 10G.",
         ),
     ] = None,
     no_retention_size: Annotated[
@@ -186,7 +186,7 @@ def grow(
     with_shards: Annotated[
         bool,
         typer.Option(
-            "--with-shards", help="Cut its ordered groups into the counts of shards that fit then."
+            "--with-shards", help="Give its ordered groups the numbers of shards that fit then."
         ),
     ] = False,
 ) -> None:
@@ -224,7 +224,9 @@ def switch(context: typer.Context, name: TopicName) -> None:
 def remove(
     context: typer.Context,
     name: TopicName,
-    force: Annotated[bool, typer.Option("--force", help="Also when groups read it.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Remove it even if groups read it.")
+    ] = False,
     if_exists: IfExists = False,
 ) -> None:
     """Remove a topic and every record in it. This cannot be undone."""

@@ -104,7 +104,7 @@ class _Waiting:
     conditions: tuple[Condition, ...]
     picture: Picture | None = None
     seen: bool = field(default=False)
-    """Something was told."""
+    """The watch reported something."""
 
     def run(self) -> int:
         """Wait; how long it took, in milliseconds.

@@ -24,7 +24,7 @@ class Facts:
 
     endpoint: str = ""
     socket: str = ""
-    """What is wrong with the socket file, where the endpoint is one; else empty."""
+    """The fault of the socket file, if the endpoint is one; else empty."""
     unreachable: DssError | None = None
     round_trip_ms: float = 0.0
     now_us: int = 0

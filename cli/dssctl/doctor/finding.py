@@ -17,7 +17,7 @@ class Finding:
     """What was found."""
 
     check: str
-    """A stable id, ``groups.stuck`` for one."""
+    """A stable id, such as ``groups.stuck``."""
     level: Level
     text: str
     remedy: str = ""

@@ -33,12 +33,12 @@ CONFLICTS = {
         so the change was not made. Look again and repeat it if it is still wanted.""",
     "DSS2013": """Groups are told apart by name and filter, and several have this name. The
         message lists them. Write NAME@FILTER for the one that is meant.""",
-    "DSS2110": """What exists was accepted, as --if-not-exists asks for, and it is not what the
-        other flags ask for. Nothing was changed. Where that matters, edit what an edit can change,
-        or make another one.""",
-    "DSS2111": """A group of this name and filter exists, and something of it is not what was asked
-        for. It was left as it is, with its progress. The hint has the edit that makes it so, where
-        an edit can. Or take it as it is: leave out what differs, and pass --if-not-exists.""",
+    "DSS2110": """--if-not-exists accepted the existing one, but it differs from what the other
+        flags ask for. Nothing was changed. If that matters, edit what an edit can change, or create
+        another one.""",
+    "DSS2111": """A group of this name and filter exists, with other settings than asked for. It was
+        left as it is, with its progress. If an edit can change that, the hint has the command. Or
+        use it as it is: leave out what differs, and pass --if-not-exists.""",
     "DSS2014": """Groups read the topic, and would lose what they have not acknowledged.
         Nothing was removed. Remove the groups first, or pass --force if nobody needs the
         records.""",
@@ -96,44 +96,43 @@ CONFLICTS = {
     "DSS2043": """Records were to be skipped by their key, and none is left: the group has
         acknowledged all that are kept, they were never published where the group reads, or the
         key is spelt otherwise. Nothing was changed. dssctl groups why GROUP --key KEY tells.""",
-    "DSS2051": """A watch was to go on where it was, but the daemon was started anew since, or
-        nobody watched for a minute and it forgot, or so much was removed meanwhile that it
-        does not keep it all. Nothing is wrong: watch anew, and all is told once more, from how
-        things are now. dss_client and dssctl do so by themselves.""",
+    "DSS2051": """The watch cannot be resumed: the daemon restarted since, or nobody watched for a
+        minute, or more items were removed meanwhile than the daemon remembers. Nothing is wrong:
+        start a new watch, which begins with the current state. dss_client and dssctl do so by
+        themselves.""",
     "DSS2071": """The offset lies inside of what the stream keeps, but no record has it: the
         daemon was killed or lost its power, and its stream went on behind a gap, so that no
         offset is given twice. Nothing is missing for that reason. The hint has the next
         record.""",
-    "DSS2140": """A daemon passes over what it does not know of a call. One of a version before
-        queues would make a plain group, whose records come again for ever. So the client asks
-        first what the daemon knows, wherever a group is created or edited with queues, and calls
-        nothing if that is missing: no group was made, and none was changed.""",
-    "DSS2130": """A group loses its retry queue and dead letters only where nothing is left in
-        them, for what they hold would be lost. Nothing was changed; or, where records failed while
-        the edit was under way, all streams are lent again as they were. Let members finish what
-        waits to be tried again. Bring the dead letters back, or discard them; then edit the group
-        again.""",
-    "DSS2131": """A storage topic with as many partitions as the last one has would send every key
-        to the same place. Nothing was changed. More partitions spread the topic over more members,
+    "DSS2140": """A daemon ignores the fields of a call that it does not know. One without queues
+        would create a plain group, which sends a failing record again without end. So before it
+        creates or edits a group with queues, the client asks for the daemon's features, and makes
+        no call if this one is missing: no group was created, and none was changed.""",
+    "DSS2130": """A group can lose its retry queue and dead letters only while both are empty,
+        because their records would be lost. Nothing was changed; if records failed during the edit,
+        all streams are lent again as before. Let members finish the retry queue. Redrive the dead
+        letters, or discard them; then edit the group again.""",
+    "DSS2131": """A storage topic with as many partitions as the last one would route every key to
+        the same partition. Nothing was changed. More partitions spread the topic over more members,
         fewer make its groups smaller. dssctl topics describe shows what it has.""",
-    "DSS2132": """Each storage topic gives all groups of the topic its streams to keep, so there is
-        a bound on how many stand at a time. A sealed one goes a day after it was switched from,
-        once retention has taken all its records. Nothing was changed. Grow in larger steps:
+    "DSS2132": """All groups of the topic keep progress for the streams of each storage topic, so
+        their number is limited. A sealed one is removed a day after its switch at the earliest,
+        once retention has removed all its records. Nothing was changed. Grow in larger steps:
         twelve times the partitions cost one switch, as twice do.""",
-    "DSS2133": """A switch lets the next storage topic of a topic take what is produced, and there
-        is none behind the one that takes it now. Nothing was changed. dssctl topics grow adds one
-        and switches to it in one operation.""",
+    "DSS2133": """A switch moves producers to the next storage topic, and there is none behind the
+        one that producers use now. Nothing was changed. dssctl topics grow adds one and switches to
+        it in one operation.""",
     "DSS2134": """The topic has a storage topic that was added and has not taken over. To grow adds
         one and switches to it, and a switch goes to the next one in the list, never past it.
         Nothing was changed. Switch to the one that waits, or undo the operation that added it.""",
     "DSS2135": """A bulk job publishes whole files into the storage topic that it found when it
         began, and a switch seals that. Nothing was changed. Wait for the jobs that are named, or
         cancel them, and switch then; what they published stays.""",
-    "DSS2136": """Growth needs room in the store: for the rows of another storage topic, or for
-        where the old one ends. There was none for a minute. The topic takes records as before, and
+    "DSS2136": """Growth needs room in the store: for the rows of another storage topic, or for the
+        ends of the old one. The disk had none for a minute. The topic takes records as before, and
         producers only waited; a storage topic that was added already stays, and waits for a
-        switch. Make room, and switch to it; where dssctl topics describe shows none that waits,
-        grow again.""",
+        switch. Free space, and switch to it; if dssctl topics describe shows none that waits, grow
+        again.""",
     "DSS2101": """A plain publish stores all or none of the records of one stream, but several
         streams each decide for themselves, and some refused. The message says why. Publish the
         rest again; a producer, which numbers its frames, avoids the doubt.""",

@@ -70,12 +70,12 @@ REQUESTS = {
     "DSS1108": """A file of a plan or of offsets is not as dssctl wrote it: it is another kind,
         was cut, or was changed by hand. Nothing was changed. Write it anew with the command in
         the hint.""",
-    "DSS1109": """The tool waited for the end of an operation for as long as it was told, and
-        it has not ended: members settle what they hold first, and a frozen one keeps its
+    "DSS1109": """The tool waited for an operation until its timeout, and the operation has not
+        ended: members settle what they hold first, and a frozen one keeps its
         streams until its lease is over. The daemon goes on with it. Wait on, or cancel what is
         left.""",
-    "DSS1110": """An operation ended, but not as it was to: it was cancelled, or what it was
-        for is gone. Streams that were done before stay done; dssctl ops show has one line for
+    "DSS1110": """An operation ended without being done: it was cancelled, or its subject is
+        gone. Streams that were done before stay done; dssctl ops show has one line for
         each. Plan again for the rest.""",
     "DSS1111": """Standard output could not be written, for want of room or because its device
         failed. A member of a group has acknowledged only what was written before. Make room,
@@ -118,13 +118,13 @@ REQUESTS = {
         records in two seconds. Such a pattern tries the same text in countless ways, mostly
         because of a repeat inside a repeat. Nothing was changed. Write it otherwise, or search
         for a plain word first.""",
-    "DSS1172": """dssctl wait waited for as long as it was to, and what it waited for did not come
-        about; the message says how it stands. Nothing was changed by the waiting. See what keeps
-        it, with dssctl groups stuck for one, or wait for longer.""",
-    "DSS1190": """Something answers at this address, and says that it has no such call. Mostly it
-        is another server, whose port was taken for that of dssd; where dssctl daemon status is
-        answered, it is a daemon of an older version, which is to be updated.""",
-    "DSS1173": """dssctl bench publishes as fast as it can, for figures alone. A context that is
-        marked as protected is one where that would disturb somebody, so it is refused there
-        whatever else is said. Bench a daemon of its own, on the same kind of machine.""",
+    "DSS1172": """dssctl wait ran into its timeout before the condition held; the message has the
+        last state. The waiting changed nothing. Find the cause, for example with dssctl groups
+        stuck, or wait for longer.""",
+    "DSS1190": """Something answers at this address, and says that it has no such call. Usually it
+        is another server, because the port is wrong. If dssctl daemon status works, it is a daemon
+        of an older version: update it.""",
+    "DSS1173": """dssctl bench publishes as fast as it can, only to measure. In a protected context
+        that would disturb others, so it is always refused there. Measure a separate daemon on the
+        same kind of machine.""",
 }

@@ -5,9 +5,9 @@ SERVICE = {
         refused; reading, acknowledging and administration go on. Nothing that was acknowledged
         is lost. Free space, or shorten a topic's retention with dssctl topics edit; publishing
         then goes on by itself.""",
-    "DSS3002": """Something with a bound is full: more waits than the daemon holds, or there
-        are more of a thing than it keeps. The message names it and its limit. Nothing was
-        done; try again in a moment. If it stays so, fewer clients or slower ones are needed.""",
+    "DSS3002": """A bounded queue or table of the daemon is full. The message names it and its
+        limit. Nothing was done; try again in a moment. If it happens often, use fewer clients, or
+        slow them down.""",
     "DSS3003": """The producer holds as many unacknowledged bytes as it was allowed, because
         the daemon takes them slower than they come. Nothing was lost. Wait with await
         enqueue(), or flush() before going on.""",
@@ -66,8 +66,8 @@ SERVICE = {
     "DSS5008": """The daemon could not open the address: another process listens there, a file
         of that name is in the way, or it is not allowed. Stop the other process or choose
         another --listen.""",
-    "DSS5009": """Whoever asked is known, and may not do this. Nothing was done. An
-        administrator can give the role that the message names.""",
+    "DSS5009": """The caller is known, and has no permission for this. Nothing was done. An
+        administrator can give the role that the hint names.""",
     "DSS5010": """The daemon reported a condition that this version of the tool does not know,
         so the daemon is newer. Its own words are in the message. Update the tool.""",
     "DSS5011": """A start needs some room, for its own rows and marks, and the disk has none.
@@ -85,11 +85,10 @@ SERVICE = {
         programs out. That lock is gone, or store.sqlite-wal was removed, by something that
         tidies up, a backup or a copy of a tool. The daemon stops, with all that it
         acknowledged in the store. Find what did it before the next start.""",
-    "DSS5030": """The daemon met a mistake in its own code, in a part that is not its core: a
-        question, a task of a schedule, a step of an operation. Only that was ended; records
-        and groups are not touched by it. What was asked for may be done in part: look before
-        it is asked for again. The traceback is in the daemon's log, and dssctl events
-        --severity error says how often. Please report it.""",
+    "DSS5030": """The daemon met a mistake in its own code, outside of its core: in a query, a task
+        of a schedule, a step of an operation. Only that was ended; records and groups are not
+        affected. The request may be done in part: look before you repeat it. The traceback is in
+        the daemon's log, and dssctl events --severity error says how often. Please report it.""",
     "DSS6001": """The stream of this grant was lent to somebody else or taken back before the
         acknowledgement came, so it does not count and the record comes again there, marked.
         Where that is not certain, the condition is DSS5003. It is ordinary when members come

@@ -16,7 +16,7 @@ _REASON = (
     text("code", "The reason in one word."),
     text("sentence", "The reason in a sentence."),
     text("command", "What to do next.", optional=True),
-    text("client_id", "Who is concerned.", optional=True),
+    text("client_id", "The client that it is about.", optional=True),
     moment("since", "Since when.", optional=True),
     moment("until", "Until when at most.", optional=True),
     number("attempt", "How often it was handed out.", optional=True),
@@ -39,22 +39,22 @@ GROUP_STANDING: Fields = (text("group", "NAME@FILTER of the group."), *_REASON)
 
 STUCK: Fields = (
     text("group", "NAME@FILTER of the group."),
-    text("stream", "The stream, where one is concerned.", optional=True),
+    text("stream", "The stream, if it is about one.", optional=True),
     *_REASON,
     number("lag", "Records that are not acknowledged."),
-    span("still_ms", "Nothing was acknowledged for so long.", optional=True, fades=True),
+    span("still_ms", "How long nothing was acknowledged.", optional=True, fades=True),
     text("level", "problem, or attention where an operator paused it."),
 )
 
 STREAM_SUMS: Fields = (
-    text("stream", "Which."),
+    text("stream", "The stream."),
     truth("adds_up", "Whether the counts agree."),
     number("appended", "Appended since the group began there."),
     *FATES,
-    number("out", "Out to members now."),
+    number("out", "In flight at members now."),
     number("waiting", "Not handed out yet."),
     number("gone", "Offsets that no record has: gaps of a topic of durability os."),
-    number("uncounted", "Offsets whose fate was not counted when this version began to count."),
+    number("uncounted", "Offsets from before the daemon kept these counts."),
     text("problem", "What does not add up.", optional=True),
     number("began", "The offset at which counting began."),
     number("end", "The offset after the last record."),
@@ -65,9 +65,9 @@ STREAM_SUMS: Fields = (
 
 STREAM_OFFSETS: Fields = (
     text("topic", "Its topic."),
-    number("ordinal", "Of the storage topic."),
-    number("partition", "Of the stream in it."),
-    number("partitions", "So many the storage topic has."),
+    number("ordinal", "The number of its storage topic."),
+    number("partition", "The number of its partition."),
+    number("partitions", "Partitions of the storage topic."),
     number("floor", "The first offset that is not acknowledged."),
     ranges("acked", "Acknowledged above the floor."),
     number("end", "The offset after the last record."),
@@ -75,8 +75,8 @@ STREAM_OFFSETS: Fields = (
 
 GROUP_OFFSETS: Fields = (
     text("group", "NAME@FILTER of the group."),
-    moment("exported_at", "When."),
-    items("streams", "StreamOffsets", "Where it stands, stream by stream."),
+    moment("exported_at", "When it was exported."),
+    items("streams", "StreamOffsets", "The progress of each stream."),
 )
 
 STANDING_KIND = Kind(

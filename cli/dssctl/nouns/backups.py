@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 BACKUP: Fields = (
     number("number", "Which backup of its directory it is; it rises."),
     moment("taken_at", "When it was taken, by the daemon's clock."),
-    size("bytes", "Of all its files."),
+    size("bytes", "Size of all its files."),
     number("files", "How many it has."),
-    text("version", "Of the daemon."),
-    number("store_format", "Of the daemon's store."),
-    text("incarnation", "Of the daemon's data."),
+    text("version", "The daemon's version."),
+    number("store_format", "The format of the daemon's store."),
+    text("incarnation", "The incarnation of the daemon's data."),
 )
 
 MADE_BACKUP: Fields = (
     *BACKUP,
-    size("new_bytes", "That were written for it; the others were there."),
+    size("new_bytes", "Bytes written for it; other backups have the rest."),
     span("duration_ms", "How long it took."),
-    text("directory", "Where it is; null where it went to stdout.", optional=True),
+    text("directory", "Where it is; null if it went to stdout.", optional=True),
 )
 
 _COLUMNS = (

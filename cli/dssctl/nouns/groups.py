@@ -18,20 +18,22 @@ if TYPE_CHECKING:
 FATES = (
     number("acked", "Records that members acknowledged."),
     number("filtered", "Records that the group's filter left out."),
-    number("lost", "Records that retention took before they were acknowledged."),
-    number("damaged", "Records that were damaged and passed over."),
-    number("moved", "Records that an operator passed over, by skip or seek."),
+    number("lost", "Records that retention removed before they were acknowledged."),
+    number("damaged", "Damaged records that the group skipped."),
+    number("moved", "Records that an operator skipped, by skip or seek."),
     number("retried", "Records that went to a retry queue or to the dead letters."),
 )
 RATES = (
-    rate("arrivals_1m", "Appended to the streams that it reads, over the last minute."),
-    rate("arrivals_5m", "Appended to the streams that it reads, over the last five minutes."),
-    rate("acks_1m", "Done with, over the last minute."),
-    rate("acks_5m", "Done with, over the last five minutes."),
+    rate("arrivals_1m", "Records a second that arrived in its streams, over the last minute."),
+    rate(
+        "arrivals_5m", "Records a second that arrived in its streams, over the last five minutes."
+    ),
+    rate("acks_1m", "Records a second that it finished, over the last minute."),
+    rate("acks_5m", "Records a second that it finished, over the last five minutes."),
 )
 
 GROUP: Fields = (
-    number("group_id", "Its number, never given again."),
+    number("group_id", "Its number, never reused."),
     text("name", "Its name; unique together with the filter."),
     text("filter", "The subjects that it reads, with + for one level and # for all below."),
     text("kind", "shared, queue, or exclusive: of one session."),
@@ -46,15 +48,17 @@ GROUP: Fields = (
     moment("oldest_unacked_at", "When the oldest unacknowledged record came.", optional=True),
     number("leader_epoch", "How often a leader took the group over."),
     text("start", "Where it began when it was created."),
-    span("ack_wait_ms", "A record that is not acknowledged for so long comes again."),
+    span("ack_wait_ms", "How long a record may stay unacknowledged before it is sent again."),
     text("protocol", "borrow or lease: how streams are lent to members."),
     text("on_damage", "pass over damaged records, or stall before them."),
-    number("max_deliver", "A record that failed so often is a dead letter; 0: it comes for ever."),
-    text("backoff", "How long a record rests after each failure; the last repeats.", optional=True),
-    number("queue_records", "So many records may wait in the queues of one stream."),
-    size("queue_bytes", "And so many bytes of them."),
+    number(
+        "max_deliver", "Failures that make a record a dead letter; 0: it is sent again without end."
+    ),
+    text("backoff", "How long a record waits after each failure; the last repeats.", optional=True),
+    number("queue_records", "Limit of records in the queues of one stream."),
+    size("queue_bytes", "Limit of bytes in the queues of one stream."),
     number("retrying", "Records that failed and wait for their next attempt."),
-    number("dead", "Records among the dead letters; dssctl dlq ls shows them."),
+    number("dead", "Dead letters; dssctl dlq ls shows them."),
     truth("ordered", "Whether it keeps the order of keys, also through retries."),
     text(
         "on_dead_letter",
@@ -63,30 +67,30 @@ GROUP: Fields = (
     ),
     text(
         "keyless",
-        "deliver, or dead: what becomes of records without a key in an ordered group.",
+        "deliver, or dead: what happens to records without a key in an ordered group.",
         optional=True,
     ),
     text("allocation", "shard: one member has all streams of a shard; or sticky: one by one."),
-    number("shards", "How many it was given; 0: as many as its topic has for a base."),
-    span("unused_ms", "It goes once no client has subscribed to it for so long; 0: it stays."),
-    text("metadata", "What whoever made it keeps with it."),
+    number("shards", "Its number of shards; 0: the base of its topic's partitions."),
+    span("unused_ms", "It is removed once no client has subscribed for so long; 0: it stays."),
+    text("metadata", "What its creator keeps with it."),
     *FATES,
     number("revision", "Rises with each operation; --if-revision compares it."),
-    truth("paused", "Whether it hands out nothing because an operator said so."),
+    truth("paused", "Whether an operator paused its hand-outs."),
     moment("paused_until", "When the pause ends by itself.", optional=True),
     moment("created_at", "When it was created."),
     *RATES,
     span(
         "drain_ms",
-        "Until the lag is gone, as the last minute went; none where it does not shrink, "
-        "or a record of it fails again and again.",
+        "Forecast until the lag is gone, by the rates of the last minute; none if it does "
+        "not shrink, or a record fails again and again.",
         optional=True,
         fades=True,
     ),
-    moment("leader_since", "Since when it is led; none where nobody leads it.", optional=True),
+    moment("leader_since", "Since when it has a leader; none without one.", optional=True),
     items("members", "Borrower", "Its members; of describe only.", absent=True),
     items("grants", "Grant", "Its streams; of describe only.", absent=True),
-    items("stuck", "Stuck", "What does not move, and why; of describe only.", absent=True),
+    items("stuck", "Stuck", "Streams without progress, and why; of describe only.", absent=True),
     *(each for each in PAGE if each.name != "health"),
 )
 
@@ -98,8 +102,8 @@ BORROWER: Fields = (
     truth("standby", "Whether it waits for a stream."),
     moment("connected_at", "When it joined."),
     number("lag", "Unacknowledged records of the streams that it holds."),
-    rate("acks_1m", "Acknowledged by it, over the last minute."),
-    rate("acks_5m", "Acknowledged by it, over the last five minutes."),
+    rate("acks_1m", "Records a second that it acknowledged, over the last minute."),
+    rate("acks_5m", "Records a second that it acknowledged, over the last five minutes."),
     items("grants", "Grant", "The streams that it holds; of describe only.", absent=True),
 )
 
@@ -111,9 +115,9 @@ LEADER: Fields = (
     number("members", "Members of the group."),
     number("streams", "Streams that the group reads."),
     text("protocol", "borrow or lease: how streams are lent to members."),
-    text("daemon", "The run of the daemon that it is in.", optional=True),
+    text("daemon", "Which run of the daemon it is part of.", optional=True),
     number("pid", "The process of that daemon.", optional=True),
-    items("grants", "LedStream", "What it lends; of describe only.", absent=True),
+    items("grants", "LedStream", "The streams that it lends; of describe only.", absent=True),
 )
 
 

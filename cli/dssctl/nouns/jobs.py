@@ -19,29 +19,29 @@ OUTPUT_SHOWN_MAX = 100
 
 JOB: Fields = (
     text("name", "Its name."),
-    number("job_id", "Its number, which no other job gets."),
+    number("job_id", "Its number, never reused."),
     text("kind", "replay, export, backfill, audit or transform."),
-    text("engine", "What is to drive it."),
+    text("engine", "The engine that drives it."),
     text("state", "active, paused, done, failed or cancelled."),
     text("source", "The topic that it reads.", optional=True),
     text("target", "The topic that it writes to.", optional=True),
-    text("filter", "What its driver takes of the source.", optional=True),
+    text("filter", "The records of the source that its driver takes.", optional=True),
     text("dead_letters", "The group whose dead letters of the source it reads.", optional=True),
     number("published", "Chunks that are published."),
     number("chunks", "Chunks of its manifest."),
     number("records", "Records in the chunks that are published."),
     size("bytes", "Bytes in the chunks that are published."),
-    size("rate_bytes_s", "Published a second at most; none where it is not paced.", optional=True),
+    size("rate_bytes_s", "Limit of bytes published a second; none without a limit.", optional=True),
     text("driver", "Who drives it, or drove it last.", optional=True),
     truth("driver_lives", "Whether its driver holds the lease now."),
     number("epoch", "How many drivers have taken it."),
-    text("said", "What its driver said last of itself.", optional=True),
-    moment("said_at", "When it said so.", optional=True),
+    text("said", "The last report of its driver.", optional=True),
+    moment("said_at", "When the driver reported that.", optional=True),
     moment("created_at", "When it was made."),
     moment("ended_at", "When it ended.", optional=True),
     text("failure", "Why it failed or was cancelled.", optional=True),
     number("revision", "Rises with each change."),
-    text("principal", "Whom it acts for.", optional=True),
+    text("principal", "The principal that it acts for.", optional=True),
     texts("next", "What can be done about it now; of describe only.", absent=True),
     items("manifest", "JobChunk", "Its chunks; of describe --chunks only.", absent=True),
 )
@@ -56,14 +56,14 @@ JOB_CHUNK: Fields = (
     number("records", "Records that were published.", optional=True),
     size("bytes", "Bytes that were published.", optional=True),
     items("wrote", "JobOffsets", "Where its records are in the target."),
-    text("output", "What is kept of a chunk that was written elsewhere.", optional=True),
+    text("output", "What the driver noted of a chunk that it wrote elsewhere.", optional=True),
     moment("published_at", "When it was published.", optional=True),
 )
 
 JOB_LOG_LINE: Fields = (
     moment("at", "When; a line without a time of its own has that of the line before."),
     text("by", "driver or daemon."),
-    text("text", "What was said."),
+    text("text", "The line of the log."),
 )
 
 JOB_RANGE: Fields = (
@@ -73,7 +73,7 @@ JOB_RANGE: Fields = (
 )
 
 JOB_OFFSETS: Fields = (
-    number("partition", "Of the target."),
+    number("partition", "The partition of the target."),
     number("start", "The first offset."),
     number("end", "The offset behind the last."),
 )

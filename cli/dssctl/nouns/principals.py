@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 PRINCIPAL: Fields = (
     text("name", "token:NAME or cert:NAME."),
-    texts("permissions", "What they may: a role, topic filters, and @ before patterns of groups."),
-    truth("suspended", "A restore suspended them: they are not let in until confirmed."),
-    moment("expires_at", "When they end.", optional=True),
-    moment("older_token_until", "Until then the token before this one is taken.", optional=True),
-    moment("created_at", "Since when they are known."),
-    text("created_by", "Who added them."),
+    texts("permissions", "Permissions: a role, topic filters, and @ before patterns of groups."),
+    truth("suspended", "Whether a restore suspended it: it is refused until it is confirmed."),
+    moment("expires_at", "When it expires.", optional=True),
+    moment("older_token_until", "Until when the previous token is also accepted.", optional=True),
+    moment("created_at", "When it was created."),
+    text("created_by", "Who created it."),
 )
 
 NEW_TOKEN: Fields = (
-    text("name", "Whose it is: token:NAME."),
-    text("token", "The token; it is shown once. Null where it went to a file.", optional=True),
+    text("name", "Its principal: token:NAME."),
+    text("token", "The token; it is shown once. Null if it went to a file.", optional=True),
     text("file", "Where it was written.", optional=True),
-    moment("expires_at", "When it ends.", optional=True),
+    moment("expires_at", "When it expires.", optional=True),
 )
 
 

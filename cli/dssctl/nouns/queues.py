@@ -30,10 +30,10 @@ FINGERPRINT_DIGITS = 8
 """Of an error in a table: its beginning, and as many digits as tell errors of a group apart."""
 
 QUEUE_ENTRY: Fields = (
-    text("stream", "Where the record is that failed."),
+    text("stream", "The stream of the failed record."),
     number("offset", "Its offset there."),
     text("level", "retry or dead."),
-    number("queue_offset", "Of the entry, in its queue."),
+    number("queue_offset", "The entry's offset in its queue."),
     text("subject", "What the record is about."),
     text("key", "Its ordering key, where it is text.", optional=True),
     text("key_base64", "Its ordering key, where it is no text.", absent=True),
@@ -44,13 +44,13 @@ QUEUE_ENTRY: Fields = (
     text("error_type", "What kind of error it was.", optional=True),
     text("error", "What the error said.", optional=True),
     text("fingerprint", "The same for errors that differ in numbers only.", optional=True),
-    text("client_id", "Who had it last.", optional=True),
-    moment("appended_at", "When the record came."),
+    text("client_id", "The client that had it last.", optional=True),
+    moment("appended_at", "When the record was appended."),
     moment("first_failure_at", "When it failed first.", optional=True),
-    moment("entered_at", "When it came to this queue: died, or failed last."),
+    moment("entered_at", "When it entered this queue: after its last failure."),
     moment(
         "due_at",
-        "When it comes again, of the retry queue; none of what waits behind its key.",
+        "When it is sent again, in a retry queue; none for one that waits behind its key.",
         optional=True,
     ),
     Field("headers", Type.ITEMS, "Its headers, in their order; of peek.", "Header", absent=True),
@@ -60,51 +60,51 @@ QUEUE_ENTRY: Fields = (
 )
 
 QUEUE_ERROR: Fields = (
-    number("count", "So many entries are of it."),
-    truth("count_exact", "Whether all were counted; else there are at least so many."),
+    number("count", "Number of entries."),
+    truth("count_exact", "Whether all were counted; else a lower bound."),
     text("error_type", "What kind of error it is.", optional=True),
     text("error", "What the newest of them said.", optional=True),
-    text("cause", "How the newest came there."),
-    text("fingerprint", "Names it for --error; none: the cause does.", optional=True),
-    moment("newest_at", "When the newest came."),
-    moment("oldest_at", "When the oldest did.", optional=True),
-    text("stream", "Where the record of the newest is.", optional=True),
+    text("cause", "Why the newest entered the queue."),
+    text("fingerprint", "Selects it by --error; without one, use the cause.", optional=True),
+    moment("newest_at", "When the newest entered the queue."),
+    moment("oldest_at", "When the oldest entered it.", optional=True),
+    text("stream", "The stream of the newest record.", optional=True),
     number("offset", "Its offset there."),
 )
 
 QUEUE_KEY: Fields = (
     text("key", "The ordering key, where it is text; none of records without one.", optional=True),
     text("key_base64", "The ordering key, where it is no text.", absent=True),
-    number("count", "So many entries are of it."),
-    truth("count_exact", "Whether all were counted; else there are at least so many."),
-    text("stream", "Where the record of the oldest is: the first that failed."),
+    number("count", "Number of entries."),
+    truth("count_exact", "Whether all were counted; else a lower bound."),
+    text("stream", "The stream of the oldest record: the first that failed."),
     number("offset", "Its offset there."),
-    text("error_type", "What kind of error that had.", optional=True),
-    text("error", "What it said.", optional=True),
-    text("cause", "How that came there."),
-    text("fingerprint", "Names the error for --error; none: the cause does.", optional=True),
-    moment("newest_at", "When the newest came."),
-    moment("oldest_at", "When the oldest did."),
+    text("error_type", "What kind of error the oldest had.", optional=True),
+    text("error", "What that error said.", optional=True),
+    text("cause", "Why the oldest entered the queue."),
+    text("fingerprint", "Selects the error by --error; without one, use the cause.", optional=True),
+    moment("newest_at", "When the newest entered the queue."),
+    moment("oldest_at", "When the oldest entered it."),
 )
 
 QUEUE_PAGE: Fields = (
     text("group", "NAME@FILTER of the group."),
     text("level", "retry or dead."),
-    number("total", "So many records are there."),
-    moment("oldest_at", "When the oldest came, of those that were counted.", optional=True),
-    moment("newest_at", "When the newest came.", optional=True),
-    number("max_deliver", "A record that failed so often is a dead letter."),
+    number("total", "Number of records."),
+    moment("oldest_at", "When the oldest counted one entered the queue.", optional=True),
+    moment("newest_at", "When the newest entered the queue.", optional=True),
+    number("max_deliver", "Failures that make a record a dead letter."),
     truth("ordered", "Whether the group keeps the order of keys."),
     text("on_dead_letter", "block or skip; none in a group without order.", optional=True),
-    truth("counts_exact", "Whether all of it was counted; else counts are lower bounds."),
-    items("errors", "QueueError", "What went wrong most."),
-    items("keys", "QueueKey", "Of which keys most are."),
+    truth("counts_exact", "Whether all were counted; else counts are lower bounds."),
+    items("errors", "QueueError", "The most frequent errors."),
+    items("keys", "QueueKey", "The keys with most entries."),
     texts("next", "Commands that show more, or act."),
 )
 
 
 def identity(item: Item) -> str:
-    """Where the record is that failed."""
+    """The stream of the failed record."""
     return f"{item['stream']}@{item['offset']}"
 
 

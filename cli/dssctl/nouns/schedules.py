@@ -31,23 +31,23 @@ if TYPE_CHECKING:
 SCHEDULE: Fields = (
     text("name", "Its name."),
     text("task", "What it runs."),
-    anything("arguments", "What the task is given."),
+    anything("arguments", "The arguments of the task."),
     text("cron", "When: minute, hour, day, month, day of the week."),
-    text("time_zone", "Whose clock that is."),
+    text("time_zone", "The time zone of the cron expression."),
     text("state", "running, retrying, queued; else paused, idle, or broken: its zone is gone."),
     truth("paused", "Whether due times pass without a run."),
     moment("next_at", "When the next run is due, its jitter included.", optional=True),
     items("unended", "ScheduleRun", "Runs that have not ended."),
     Field("last", Type.FIELDS, "The newest run that ended, as a ScheduleRun.", optional=True),
-    span("jitter_ms", "A run begins later by up to so much."),
+    span("jitter_ms", "By how much at most a run is delayed at random."),
     text("overlap", "While a run has not ended: skip, queue or allow."),
     span("catch_up_ms", "How late a run may begin."),
-    span("timeout_ms", "After it an attempt is stopped."),
+    span("timeout_ms", "How long an attempt may take."),
     number("retries", "Further attempts of a run that failed."),
-    span("backoff_ms", "Before the first of them; doubles."),
+    span("backoff_ms", "Wait before the first of them; it doubles each time."),
     moment("created_at", "When it was made."),
     number("revision", "Rises with each change."),
-    text("principal", "Whom it acts for.", optional=True),
+    text("principal", "The principal that it acts for.", optional=True),
     texts("due_next", "The next due times; of describe only.", absent=True),
     items("runs", "ScheduleRun", "The latest runs; of describe only.", absent=True),
 )
@@ -64,8 +64,8 @@ RUN: Fields = (
     number("attempt", "Which attempt it is or was.", optional=True),
     number("operation", "The operation of that attempt.", optional=True),
     text("failure", "Why it failed, or was skipped.", optional=True),
-    number("count", "Due times that it stands for."),
-    texts("output", "What it said, as far as it is kept."),
+    number("count", "Number of due times that it covers."),
+    texts("output", "Its output, as far as it is kept."),
 )
 
 DUE_TIME: Fields = (
@@ -77,14 +77,14 @@ DUE_TIME: Fields = (
 TASK: Fields = (
     text("name", "Its name."),
     text("meaning", "What it does."),
-    truth("alone", "Whether a second run beside the first is refused."),
-    items("arguments", "TaskArgument", "What it may be given."),
+    truth("alone", "Whether only one run at a time is allowed."),
+    items("arguments", "TaskArgument", "Its arguments."),
 )
 
 TASK_ARGUMENT: Fields = (
     text("name", "Its name."),
     text("meaning", "What it is."),
-    text("default", "What it is where it is not given.", optional=True),
+    text("default", "Its default.", optional=True),
 )
 
 _RUN_STYLES = {

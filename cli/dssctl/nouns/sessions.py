@@ -6,14 +6,14 @@ from dssctl.fields.model import Fields, items, moment, number, text
 from dssctl.output import Column, Item, Kind
 
 SESSION: Fields = (
-    text("client_id", "Of its client."),
+    text("client_id", "The id of its client."),
     text("state", "connected or away."),
-    moment("since", "Since when it is so."),
+    moment("since", "Since when it is in this state."),
     number("subscriptions", "Subscriptions of groups."),
     number("private_subscriptions", "Subscriptions that nobody shares."),
     number("expiry_s", "Seconds that it is kept while its client is away."),
     text("peer", "Where its client is connected from.", optional=True),
-    text("principal", "Who its client is."),
+    text("principal", "The principal that it belongs to."),
     items("memberships", "Membership", "Groups that it is in; of describe only.", absent=True),
     items("grants", "HeldStream", "Streams that it holds; of describe only.", absent=True),
     *PAGE,
@@ -21,18 +21,18 @@ SESSION: Fields = (
 
 MEMBERSHIP: Fields = (
     text("group", "NAME@FILTER of the group."),
-    text("borrower_id", "As which member."),
+    text("borrower_id", "Its id as a member."),
     number("streams", "Streams that it holds there."),
-    moment("connected_at", "Since when."),
+    moment("connected_at", "When it joined."),
 )
 
 HELD_STREAM: Fields = (
-    text("stream", "Which."),
+    text("stream", "The stream."),
     text("group", "NAME@FILTER of the group."),
     text("state", "granting, granted or revoking."),
     number("grant_epoch", "Rises with each holder."),
     number("lag", "Records that are not acknowledged."),
-    text("stall", "Why it does not move, though it should.", optional=True),
+    text("stall", "Why it makes no progress.", optional=True),
 )
 
 

@@ -20,21 +20,21 @@ from dssctl.output import Column, Item, Kind
 from dssctl.output.model import size as size_cell
 
 TOPIC: Fields = (
-    number("topic_id", "Its number, never given again."),
+    number("topic_id", "Its number, never reused."),
     text("name", "Its name."),
     number("partitions", "Streams of the storage topic that producers write to."),
     texts("patterns", "The subjects that it owns."),
     text("router", "block or range: which partition a key goes to."),
     text("durability", "sync: acknowledged after fdatasync; os: lost with the machine."),
-    number("topic_epoch", "Rises when producers have to look at it anew."),
+    number("topic_epoch", "Rises when producers have to describe it again."),
     number("produce_ordinal", "The storage topic that producers write to."),
     number("storage", "Storage topics that it has."),
-    span("retention_ms", "Records are kept for so long.", optional=True),
-    size("retention_bytes", "So much is kept.", optional=True),
+    span("retention_ms", "How long records are kept.", optional=True),
+    size("retention_bytes", "How many bytes are kept.", optional=True),
     moment("created_at", "When it was created."),
     number("revision", "Rises with each change; a new topic begins above any that had its name."),
     number("records", "Records that it holds.", absent=True),
-    size("bytes", "What they take on disk.", absent=True),
+    size("bytes", "Their size on disk.", absent=True),
     items("streams", "Stream", "Streams of all storage topics; of describe only.", absent=True),
     items(
         "storage_topics",
@@ -47,33 +47,33 @@ TOPIC: Fields = (
 )
 
 STORAGE_TOPIC: Fields = (
-    text("storage", "TOPIC/STORAGE, orders/0 for one."),
+    text("storage", "TOPIC/STORAGE, for example orders/0."),
     number("partitions", "Its streams."),
-    number("factor", "K: into how many partitions next to each other a block of keys is spread."),
+    number("factor", "K: neighbouring partitions that one block of keys is spread over."),
     number("base", "B: blocks of keys; partitions divided by K."),
     text(
         "state", "sealed: takes no more; producing: takes what is produced; waiting: for a switch."
     ),
     moment("began_at", "When it took over, or its topic was created.", optional=True),
     number("records", "Records that it holds."),
-    size("bytes", "What they take on disk."),
+    size("bytes", "Their size on disk."),
 )
 
 READER: Fields = (
     text("group", "NAME@FILTER of the group."),
-    text("state", "Of the group."),
-    number("members", "Of the group."),
-    number("lag", "Of the group."),
-    moment("oldest_unacked_at", "Of the group.", optional=True),
+    text("state", "The group's state."),
+    number("members", "The group's members."),
+    number("lag", "The group's lag."),
+    moment("oldest_unacked_at", "When its oldest unacknowledged record came.", optional=True),
 )
 
 STREAM: Fields = (
-    text("stream", "TOPIC/STORAGE/PARTITION, orders/0/3 for one."),
+    text("stream", "TOPIC/STORAGE/PARTITION, for example orders/0/3."),
     number("start", "The first offset that is kept."),
     number("end", "The offset after the last record."),
     number("records", "Records that it holds."),
-    size("bytes", "What they take on disk."),
-    truth("sealed", "Whether it takes no more."),
+    size("bytes", "Their size on disk."),
+    truth("sealed", "Whether it takes no more records."),
 )
 
 
@@ -159,10 +159,10 @@ STORED_RECORD: Fields = (
     text("payload_base64", "Its content, where it is no text.", absent=True),
     number("payload_bytes", "How long its content is."),
     text("decoded_as", "text, json or hex."),
-    items("groups", "GroupStanding", "Where it stands for groups; of get only.", absent=True),
-    text("group", "The group that --group names; of find only, as what follows.", absent=True),
+    items("groups", "GroupStanding", "Its state in each group; of get only.", absent=True),
+    text("group", "The group of --group; this and the next fields are of find only.", absent=True),
     text("code", "Where it is for the group: dead, retrying, acked, skipped.", absent=True),
-    text("client_id", "Who has it, or had it last.", optional=True, absent=True),
+    text("client_id", "The client that has it, or had it last.", optional=True, absent=True),
     number("attempt", "Which attempt it is.", optional=True, absent=True),
     text("sentence", "Where it is, in words.", absent=True),
 )
@@ -174,7 +174,7 @@ HEADER: Fields = (
 )
 
 PUBLISHED: Fields = (
-    text("topic", "Where to."),
-    number("records", "So many are stored."),
-    size("bytes", "Of their payloads."),
+    text("topic", "The topic that it went to."),
+    number("records", "Number of stored records."),
+    size("bytes", "Size of their payloads."),
 )

@@ -64,7 +64,7 @@ class Column(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of thing, ``Group`` for one."""
+    """The name of a kind, such as ``Group``."""
 
     name: str
     columns: tuple[Column, ...]

@@ -19,13 +19,13 @@ class Writer(Protocol):
     """A format at work on one kind."""
 
     def begin(self) -> None:
-        """What stands before the first item."""
+        """Text before the first item."""
 
     def add(self, item: Item) -> None:
         """One item of a listing."""
 
     def end(self) -> None:
-        """What stands after the last item."""
+        """Text after the last item."""
 
     def one(self, item: Item, sections: Sequence[Section]) -> None:
         """A single thing, not a listing."""

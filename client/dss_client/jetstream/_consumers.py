@@ -74,7 +74,7 @@ class Consumers:
         self._groups = Groups(connection)
         self._client_id = client_id
         self.used: set[Pieces] = set()
-        """What this client takes from consumers."""
+        """The subscriptions of this client to consumers."""
 
     def _used(self, group: Group) -> "list[Pieces]":
         return [each for each in self.used if each.hold.info.group_id == group.group_id]
@@ -142,7 +142,7 @@ class Consumers:
         return _info(made, stream, pull=config.is_pull)
 
     async def _filter(self, topic: Topic, config: ConsumerConfig) -> str:
-        """What the group of the consumer reads."""
+        """The filter of the consumer's group."""
         subject = config.filter_subject or (config.filter_subjects or [""])[0]
         if not subject and len(topic.patterns) > 1:
             raise NotOffered(
@@ -218,7 +218,7 @@ class Consumers:
             await self._groups.remove(group, if_unused=True)
 
     async def standing(self, group: str) -> Standing:
-        """Who takes part in a group, and who has streams of it."""
+        """The members of a group, and those of them with streams."""
         told = await self._groups.describe(group)
         members = tuple(each.client_id for each in told.borrowers)
         return Standing(members, frozenset(each.client_id for each in told.grants) - {""})

@@ -69,7 +69,7 @@ class DssPort:
         return await self._consumers.look_up(request.stream, request.name, pull=request.pull)
 
     async def listen(self, request: Listen) -> None:
-        """Nothing: who joins a group has missed nothing of it."""
+        """Does nothing: a new member of a group has missed nothing of it."""
 
     async def create(self, request: Create) -> ConsumerInfo | None:
         """Make the group of the consumer; None where there is one."""

@@ -21,7 +21,7 @@ HEARTBEAT_S_MIN = 0.1
 
 ORDERED_ACK_WAIT_S = 22 * 3_600
 ORDERED_HEARTBEAT_S = 5.0
-"""What an ordered consumer is told as; nothing of it is acknowledged."""
+"""The configuration reported for an ordered consumer; it acknowledges nothing."""
 
 _SPANS = ("ack_wait", "idle_heartbeat", "inactive_threshold", "max_expires")
 _OF_PULL = ("max_waiting", "max_batch", "max_bytes", "max_expires")
@@ -29,7 +29,7 @@ _OF_PULL = ("max_waiting", "max_batch", "max_bytes", "max_expires")
 
 @dataclass(frozen=True, slots=True)
 class SubscribeCall:
-    """What a program asks for."""
+    """The arguments of a program's call."""
 
     subject: str = ""
     stream: str = ""

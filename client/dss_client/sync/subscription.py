@@ -197,7 +197,7 @@ class Pieces(AsyncSubscription):
         self.deliver_acks()
 
     def taken_back(self, grant: "HeldGrant", ranges: "Ranges") -> None:
-        """The daemon has moved these; what of them is here is not handed out."""
+        """The daemon has moved these records to a queue; those still here are not handed out."""
         self._recall()
         super().taken_back(grant, ranges)
 

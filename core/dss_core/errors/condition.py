@@ -106,7 +106,7 @@ class UnknownCondition(DssError):
 
     code = "DSS5010"
     sentence = "The daemon reported {code}: {text}"
-    hint = "A code that is not known here is of a newer daemon: update the tool."
+    hint = "The daemon is newer than this program: update it."
     grpc_status = "UNKNOWN"
     exit_code = ExitCode.FAILED
     definite = False

@@ -55,7 +55,7 @@ class GroupExistsOtherwise(GroupExists):
     """It is not what was asked for. Fields: group, differences, advice."""
 
     code = "DSS2111"
-    sentence = "The group {group} exists already, and is another one: {differences}."
+    sentence = "The group {group} exists already, with other settings: {differences}."
     hint = "{advice}"
 
 
@@ -105,9 +105,9 @@ class QueuesNotEmpty(DssError):
         "are dead letters."
     )
     hint = (
-        "What waits to be tried again: dssctl rq ls {group}; it ends as members acknowledge it, or "
-        "dies. Dead letters: dssctl dlq ls {group}; bring them back: dssctl dlq redrive {group}, "
-        "or give them up: dssctl dlq discard {group}. Then edit the group again."
+        "The retry queue, dssctl rq ls {group}, empties as members acknowledge its records or they "
+        "become dead letters. Dead letters: dssctl dlq ls {group}; bring them back: dssctl dlq "
+        "redrive {group}, or give them up: dssctl dlq discard {group}. Then edit the group again."
     )
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
@@ -131,10 +131,10 @@ class TopicFullyGrown(DssError):
     code = "DSS2132"
     sentence = "The topic {topic} has {limit} storage topics, and can have no more."
     hint = (
-        "One that is sealed goes a day after its switch at the earliest, once it has no records "
-        "and nothing waits in its queues: dssctl topics describe {topic} -o wide. Where records "
-        "keep it, only a retention takes them, of the whole topic: dssctl topics edit {topic} "
-        "--retention SPAN --dry-run"
+        "A sealed one is removed a day after its switch at the earliest, once it has no records "
+        "and its queues are empty: dssctl topics describe {topic} -o wide. Only retention, which "
+        "is for the whole topic, removes its records: dssctl topics edit {topic} --retention SPAN "
+        "--dry-run"
     )
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
@@ -186,7 +186,7 @@ class GrowthOverdue(DssError):
     code = "DSS2136"
     sentence = "The topic {topic} did not grow: the disk was full for {waited_s} s."
     hint = (
-        "What is produced goes where it went. Make room, look how far it came, and go on: "
+        "Producers still write to the same storage topic. Free space, then see how far it came: "
         "dssctl topics describe {topic}"
     )
     grpc_status = "RESOURCE_EXHAUSTED"
@@ -223,7 +223,7 @@ class DaemonKnowsNoQueues(DssError):
     sentence = "The daemon, of version {version}, knows no queues; nothing was made or changed."
     hint = (
         "Install the version of this client for the daemon, and start it again: what it holds "
-        "stays. Or leave out how often, how late and how much is tried again."
+        "stays. Or leave out max-deliver, backoff and the limits of queues."
     )
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
@@ -385,11 +385,11 @@ class NobodyToLendTo(DssError):
 
 @registered
 class WatchTooOld(DssError):
-    """The daemon does not know any more what a watcher was told last."""
+    """The daemon no longer knows what it reported to a watcher last."""
 
     code = "DSS2051"
-    sentence = "What was watched before is forgotten: it is too long ago, or of another daemon."
-    hint = "Watch anew, without a token; dss_client does so by itself."
+    sentence = "This watch cannot be resumed: it ended too long ago, or the daemon restarted."
+    hint = "Start a new watch, without a token; dss_client does so by itself."
     grpc_status = "OUT_OF_RANGE"
     exit_code = ExitCode.CONFLICT
 

@@ -24,7 +24,9 @@ class NotOffered(DssError):
 
     code = "DSS1202"
     sentence = "{what} is not offered: {why}."
-    hint = "docs/jetstream.md says what the facade promises less than JetStream, and what instead."
+    hint = (
+        "docs/jetstream.md lists what JetStream promises and DSS does not, and what to use instead."
+    )
     grpc_status = "UNIMPLEMENTED"
     exit_code = ExitCode.USAGE
 
@@ -112,7 +114,9 @@ class ConsumerIsBound(DssError):
 
     code = "DSS2207"
     sentence = "The consumer {consumer} is already bound to a subscription."
-    hint = "dssctl groups describe {consumer} names who has it. Share a queue to be several."
+    hint = (
+        "dssctl groups describe {consumer} shows its holder. For several subscribers, use a queue."
+    )
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 
@@ -166,8 +170,8 @@ class ConfigDiffers(DssError):
     """Fields: consumer, differences."""
 
     code = "DSS2212"
-    sentence = "The consumer {consumer} is there, and is another one: {differences}."
-    hint = "Nothing was changed. Leave the fields out to take it as it is, or delete it first."
+    sentence = "The consumer {consumer} exists with other settings: {differences}."
+    hint = "Nothing was changed. Leave these fields out to use it as it is, or delete it first."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 
@@ -189,7 +193,7 @@ class MessageSettled(DssError):
 
     code = "DSS2214"
     sentence = "A message of {subject} was already acknowledged, refused or terminated."
-    hint = "Of one message the first such call counts."
+    hint = "Only the first such call for a message counts."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 

@@ -189,7 +189,7 @@ class StorageTopicNotExported(DssError):
     """Told of by an export that goes on. Fields: storage_topic, folder."""
 
     code = "DSS7018"
-    sentence = "{storage_topic} went before {folder} was known to have all of it."
+    sentence = "{storage_topic} was removed before {folder} certainly had all of it."
     hint = "Export more often than records expire, or keep them longer: dssctl topics edit --help"
     grpc_status = "OUT_OF_RANGE"
     exit_code = ExitCode.CONFLICT
@@ -313,7 +313,7 @@ class DriverCrashed(DssError):
     """A driver met an error that nobody expected, each time. Fields: job, attempts, reason."""
 
     code = "DSS7050"
-    sentence = "The driver of job {job} crashed {attempts} times, at last by {reason}."
+    sentence = "The driver of job {job} crashed {attempts} times, the last time by {reason}."
     hint = "Its log has the trace: dssctl jobs logs {job}; please report it with dssctl version."
     grpc_status = "UNKNOWN"
     exit_code = ExitCode.FAILED

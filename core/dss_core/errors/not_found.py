@@ -112,8 +112,8 @@ class NothingOfKeyLeft(DssError):
     code = "DSS2043"
     sentence = "The group {group} has no record with the key {key} left to acknowledge."
     hint = (
-        "See what it has: dssctl groups why {group} --key {key}. What waits in its retry queue "
-        "cannot be skipped, and comes when it is due: dssctl rq ls {group} --key {key}"
+        "See where its records are: dssctl groups why {group} --key {key}. Those in the retry "
+        "queue: dssctl rq ls {group} --key {key}; give them up with dssctl rq skip"
     )
     grpc_status = "NOT_FOUND"
     exit_code = ExitCode.NOT_FOUND

@@ -43,11 +43,11 @@ class OrderComesWithQueues(DssError):
 
     code = "DSS2154"
     sentence = (
-        "The group {group} is {is_so}, and what waits in its queues was put there without regard "
-        "to another order."
+        "The group {group} is {is_so}, and the records in its queues were put there under that "
+        "rule."
     )
     hint = (
-        "Once its queues are empty, take them, and give it new ones: dssctl groups edit {group} "
+        "Once its queues are empty, remove them, and add new ones: dssctl groups edit {group} "
         "--max-deliver 0; then dssctl groups edit {group} --max-deliver {max_deliver}{wanted}"
     )
     grpc_status = "FAILED_PRECONDITION"
@@ -77,12 +77,12 @@ class PartOfKey(DssError):
 
 @registered
 class KeysBeyondLook(DssError):
-    """Whole keys cannot be told: a plan looks at so much. Fields: group, stream."""
+    """A plan reads a bounded number of dead letters. Fields: group, stream."""
 
     code = "DSS2156"
     sentence = (
-        "{stream} has more dead letters than a plan looks through, so whole keys among them cannot "
-        "be told from parts."
+        "{stream} has more dead letters than a plan reads, so it cannot tell which keys are "
+        "complete."
     )
     hint = (
         "All of the stream comes back in order: dssctl dlq redrive {group} --origin {stream}; or "

@@ -8,10 +8,10 @@ from dss_core.errors.condition import DssError, ExitCode, registered
 
 @registered
 class NothingChosen(DssError):
-    """A change that nothing brings back names no records. Fields: verb, group, noun, command."""
+    """A change that cannot be undone names no records. Fields: verb, group, noun, command."""
 
     code = "DSS2170"
-    sentence = "Which {noun} of {group} to {verb} was not said; nothing was changed."
+    sentence = "The command does not say which {noun} of {group} to {verb}; nothing was changed."
     hint = "Name them, or say that all are meant: {command}"
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
@@ -24,7 +24,7 @@ class CanaryTooSmall(DssError):
     code = "DSS2171"
     sentence = "{what} tells nothing about the others; nothing was changed."
     hint = (
-        "Some go first, and others only if none of these fails: "
+        "A canary sends some first, and the others only if none of these fails: "
         "dssctl dlq redrive {group} --canary 10"
     )
     grpc_status = "INVALID_ARGUMENT"
@@ -50,11 +50,11 @@ class CanaryFailed(DssError):
 
 @registered
 class DaemonKnowsNoSteering(DssError):
-    """An older daemon would pass over a part of what is said of queues. Fields: version."""
+    """An older daemon would ignore some options of queues. Fields: version."""
 
     code = "DSS2173"
     sentence = (
-        "The daemon, of version {version}, cannot choose entries of queues so; nothing was changed."
+        "The daemon, of version {version}, cannot choose queue entries so; nothing was changed."
     )
     hint = (
         "Install the version of this client for the daemon, and start it again: what it holds "
@@ -107,7 +107,7 @@ class DeadLettersScattered(DssError):
         "done with; one reading takes at most {limit}."
     )
     hint = (
-        "Read a part of the time at once (start and end are of when they died), or keep a copy as "
+        "Read one span of time after another (start and end are times of death), or keep a copy as "
         "JSON lines: {command}"
     )
     grpc_status = "FAILED_PRECONDITION"

@@ -350,10 +350,10 @@ class ReasonNeeded(DssError):
 
 @registered
 class NameNotConfirmed(DssError):
-    """Another name was typed than that of what would be changed. Fields: action, typed, name."""
+    """The name that was typed is not that of the changed object. Fields: action, typed, name."""
 
     code = "DSS1123"
-    sentence = "{action}: '{typed}' was typed, and not '{name}'; nothing changed."
+    sentence = "{action}: you typed '{typed}' instead of '{name}'; nothing changed."
     hint = "Look at what would be changed; then type its name, or pass --confirm {name}."
     grpc_status = "CANCELLED"
     exit_code = ExitCode.DECLINED
@@ -414,7 +414,7 @@ class FilterUnreadable(DssError):
     """A filter of a list. Fields: filter, problem, fields (those that there are)."""
 
     code = "DSS1141"
-    sentence = "'{filter}' does not say what to list: {problem}."
+    sentence = "The filter '{filter}' cannot be read: {problem}."
     hint = (
         "Join conditions by commas, alternatives by ' or ': --filter 'lag>1000,state=stalled'. "
         "Fields: {fields}."
@@ -428,8 +428,8 @@ class OrderUnreadable(DssError):
     """An order of a list. Fields: order, problem, fields (what it can be sorted by)."""
 
     code = "DSS1142"
-    sentence = "'{order}' is no order of this list: {problem}."
-    hint = "Sort by one of: {fields}; a minus before it turns it round."
+    sentence = "This list cannot be sorted by '{order}': {problem}."
+    hint = "Sort by one of: {fields}; a minus before it reverses the order."
     grpc_status = "INVALID_ARGUMENT"
     exit_code = ExitCode.USAGE
 
@@ -461,10 +461,10 @@ class IllegalCron(DssError):
 
 @registered
 class StillWaiting(DssError):
-    """Raised by the tool, of what did not come. Fields: subject, seconds, wanted, now."""
+    """Raised by `dssctl wait`. Fields: subject, seconds, wanted, now."""
 
     code = "DSS1172"
-    sentence = "{subject} has not come to {wanted} within {seconds} s: {now}."
+    sentence = "{subject} did not reach {wanted} within {seconds} s: {now}."
     hint = "Nothing was changed. Wait longer with --timeout, or see why: dssctl doctor"
     grpc_status = "DEADLINE_EXCEEDED"
     exit_code = ExitCode.TIMEOUT
@@ -494,11 +494,11 @@ class TaskLocked(DssError):
 
 @registered
 class NotInProtectedContext(DssError):
-    """Raised by the tool: a load that is only for the purpose of it. Fields: command, context."""
+    """Raised by the tool: a load without any other purpose. Fields: command, context."""
 
     code = "DSS1173"
-    sentence = "{command} loads a daemon for figures alone, and context {context} is protected."
-    hint = "Name a target that is for trying: --context NAME, or --no-context --endpoint ADDRESS"
+    sentence = "{command} only measures, at full load, and context {context} is protected."
+    hint = "Name a daemon for trials: --context NAME, or --no-context --endpoint ADDRESS"
     grpc_status = "PERMISSION_DENIED"
     exit_code = ExitCode.DENIED
 

@@ -131,11 +131,11 @@ class PermissionDenied(DssError):
 
 @registered
 class OwnerRefused(DssError):
-    """A schedule or a job acts for somebody who may not. Fields: what, principal, why, how."""
+    """It acts for a principal without the role. Fields: what, principal, why, how."""
 
     code = "DSS2237"
     sentence = "{what} acts for {principal}, {why}."
-    hint = "Somebody who may takes it on: {how}."
+    hint = "A principal with the role can take it over: {how}."
     grpc_status = "PERMISSION_DENIED"
     exit_code = ExitCode.DENIED
 
@@ -153,10 +153,10 @@ class LoginRefused(DssError):
 
 @registered
 class OnlyBesideDaemon(DssError):
-    """It is about files of the daemon's machine. Fields: action."""
+    """The call names files of the daemon's machine. Fields: action."""
 
     code = "DSS5014"
-    sentence = "{action} is for processes beside the daemon, which see its files."
+    sentence = "{action} is for processes on the daemon's machine, which can open its files."
     hint = "Run it on the daemon's machine, over its unix socket."
     grpc_status = "PERMISSION_DENIED"
     exit_code = ExitCode.DENIED
@@ -168,7 +168,9 @@ class DaemonNotTrusted(DssError):
 
     code = "DSS5015"
     sentence = "The daemon at {endpoint} is not trusted: {reason}."
-    hint = "Say with --tls-ca FILE.pem who signs its certificate, and reach it by a name in that."
+    hint = (
+        "Name the authority of its certificate, --tls-ca FILE.pem, and use a host name in that one."
+    )
     grpc_status = "UNAVAILABLE"
     exit_code = ExitCode.UNREACHABLE
 
@@ -178,8 +180,8 @@ class LoginEnded(DssError):
     """Of a call that runs. Fields: principal."""
 
     code = "DSS5016"
-    sentence = "The call of {principal} was ended: they were removed, changed, or have expired."
-    hint = "The client comes back by itself, and is told whether it still may."
+    sentence = "The call of {principal} was ended: it was removed or changed, or its login expired."
+    hint = "The client reconnects by itself, and learns whether it is still allowed."
     grpc_status = "UNAUTHENTICATED"
     exit_code = ExitCode.DENIED
     definite = False

@@ -15,7 +15,7 @@ class GrantNotHeld(DssError):
 
     code = "DSS6001"
     sentence = "Grant {grant} is not held by this session."
-    hint = "Its stream was taken back; what it left unacknowledged comes again where it is lent."
+    hint = "Its stream was taken back; the next holder gets the unacknowledged records again."
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.CONFLICT
 
@@ -147,6 +147,6 @@ class ClientBanned(DssError):
 
     code = "DSS6008"
     sentence = "Client {client_id} is kept out of group {group} until {until}."
-    hint = "An operator can let it in: dssctl ops undo, of the eviction"
+    hint = "An operator can end the ban by undoing the eviction: dssctl ops undo NUMBER"
     grpc_status = "PERMISSION_DENIED"
     exit_code = ExitCode.DENIED

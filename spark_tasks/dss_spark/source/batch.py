@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class SlicePartition(InputPartition):
-    """What one task reads."""
+    """The range of one task."""
 
     def __init__(self, ranges: Slice) -> None:
         super().__init__(ranges)
@@ -38,7 +38,7 @@ class SlicePartition(InputPartition):
 def records_in(
     partition: InputPartition, options: SourceOptions, subject: str | None
 ) -> "Iterator[pa.RecordBatch]":
-    """What a task gives."""
+    """The rows of a task."""
     # Where there is no slice, Spark makes a partition of its own that is nothing.
     if not isinstance(partition, SlicePartition):
         return iter(())

@@ -40,7 +40,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What has to hold of a record that is wanted."""
+    """The conditions on a wanted record."""
 
     streams: frozenset[str] | None = None
     keys: frozenset[bytes] | None = None
@@ -51,7 +51,7 @@ class Conditions:
 
 
 def conditions_of(filters: Iterable[object]) -> Conditions:
-    """What all of them say together; filters are those of `pyspark.sql.datasource`."""
+    """All conditions together; filters are those of `pyspark.sql.datasource`."""
     return reduce(_narrowed, filters, Conditions())
 
 

@@ -1,4 +1,4 @@
-"""What Spark is told of the data source: its name, its columns, who reads.
+"""The data source as Spark sees it: its name, its columns, its readers.
 
 Invariant: a source takes filters only where Spark's configuration lets it; `register_in` takes the
 class that fits.

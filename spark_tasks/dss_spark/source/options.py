@@ -78,7 +78,7 @@ class SourceOptions:
     named: frozenset[str]
     """The options that were given."""
     dead_letters: str = ""
-    """A group: what of the topic lies dead there is read, by the time when it died."""
+    """A group: its dead letters of the topic are read, by their times of death."""
     tells: bool = False
     """Headers say of a dead letter why it was one."""
     credentials: tuple[tuple[str, str], ...] = ()

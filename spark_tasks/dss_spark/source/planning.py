@@ -22,7 +22,7 @@ from dss_spark.source.options import EARLIEST, LATEST, Place, SourceOptions
 from dss_spark.source.slices import Sized
 
 DEAD_LETTER_BYTES = 1 << 10
-"""What one is taken for where only its offset is known: it says how many share a task."""
+"""Assumed size of a dead letter of which only the offset is known: it sets the size of tasks."""
 
 Located = Mapping[str, LocatedRange]
 """By stream, older storage topics first."""

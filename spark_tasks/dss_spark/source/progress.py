@@ -30,7 +30,7 @@ from dss_core.ids import StreamName
 
 
 class Place(NamedTuple):
-    """Where a query is in a stream."""
+    """The position of a query in a stream."""
 
     storage_topic_id: int
     """Of no other topic, ever: one that has the same name is not taken for it."""
@@ -48,7 +48,7 @@ _INCARNATION = "incarnation"
 
 
 class Offsets(NamedTuple):
-    """What Spark keeps of a query."""
+    """The progress of a query in Spark's checkpoint."""
 
     progress: Progress
     incarnation: str
@@ -57,7 +57,7 @@ class Offsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeptStream:
-    """What is there of a stream."""
+    """The kept range of a stream."""
 
     name: str
     ordinal: int
@@ -155,7 +155,7 @@ def _place(stream: KeptStream, offset: int) -> Place:
 def ranges_between(
     start: Progress, end: Progress, kept: Sequence[KeptStream], *, fail_on_loss: bool = True
 ) -> list[SourceRange]:
-    """What a batch reads."""
+    """The ranges of a batch."""
     begins = {each.name: each.start for each in kept}
     found: list[SourceRange] = []
     for stream, place in end.items():

@@ -1,4 +1,4 @@
-"""What a loop reads, given to a thread that cannot await: some items ahead, never more.
+"""Items that a loop reads ahead for a thread that cannot await, up to a bound.
 
 Spark's workers are plain functions. A loop in a thread beside one reads on while Spark takes what
 came. Invariant: whoever leaves the block has ended the reading; an error of the reading is raised

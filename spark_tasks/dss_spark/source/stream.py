@@ -54,7 +54,7 @@ class DssStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
         self.targets: Progress | None = None
-        """Where everything ends that was there at the start of a query that takes only that."""
+        """The ends at the start of a query that reads only up to there."""
 
     def initialOffset(self) -> OffsetsAsJson:
         """Where the first batch begins."""
@@ -83,7 +83,7 @@ class DssStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offsets_to_json(Offsets(end, topic.incarnation))
 
     def partitions(self, start: OffsetsAsJson, end: OffsetsAsJson) -> Sequence[InputPartition]:
-        """What the tasks of a batch read."""
+        """The ranges of the tasks of a batch."""
         with noted():
             begins, ends = offsets_from_json(start), offsets_from_json(end)
             kept = self._kept(self._described(begins, ends))
@@ -105,7 +105,7 @@ class DssStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self.targets = _ends(self._kept(self._described()))
 
     def reportLatestOffset(self) -> OffsetsAsJson:
-        """What is there, for the progress that Spark shows."""
+        """The latest offsets, for the progress that Spark shows."""
         with noted():
             topic = self._described()
             return offsets_to_json(Offsets(_ends(self._kept(topic)), topic.incarnation))

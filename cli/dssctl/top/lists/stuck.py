@@ -1,4 +1,4 @@
-"""What does not move, and why: what `dssctl groups stuck` prints."""
+"""Groups and streams without progress, and why: what `dssctl groups stuck` prints."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
