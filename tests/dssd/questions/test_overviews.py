@@ -8,7 +8,7 @@ import pytest
 from dss_core.changes import SkipRecords
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dss_sim.played_groups import PATIENCE_S
+from dss_sim.played_groups import LOOK_AGAIN_S, PATIENCE_S
 from dss_sim.played_sessions import Hall
 from dssd.leaders.filtered_lag import CountBudget
 from dssd.machines.fate import NO_COUNTS
@@ -46,7 +46,7 @@ async def agrees(hall: Hall, questions: Questions) -> Overview:
 async def until_lag(questions: Questions, lag: int) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while (await overview(questions)).lag != lag:  # noqa: ASYNC110 - it is told to nobody
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_AGAIN_S)
 
 
 async def orders(hall: Hall, records: int) -> tuple[StreamId, ...]:
@@ -75,7 +75,7 @@ async def test_an_overview_follows_a_group_from_its_rows_over_a_leader_to_its_ro
     (group,) = hall.plant.groups.groups()
     async with asyncio.timeout(PATIENCE_S):
         while hall.plant.registry.snapshot(group.group_id):  # noqa: ASYNC110 - it is told to nobody
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_AGAIN_S)
     assert (await agrees(hall, questions)).state == "idle"
 
 
@@ -90,9 +90,9 @@ async def test_rows_are_read_again_after_a_leader_was_there_between_two_looks(
     (group,) = hall.plant.groups.groups()
     async with asyncio.timeout(PATIENCE_S):
         while operations.get(row.number).state != "done":  # noqa: ASYNC110 - it is told to nobody
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_AGAIN_S)
         while hall.plant.registry.snapshot(group.group_id):  # noqa: ASYNC110 - it is told to nobody
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_AGAIN_S)
     assert (await agrees(hall, questions)).lag == 3
 
 
@@ -268,5 +268,5 @@ async def test_what_waits_in_queues_is_counted_from_rows_and_from_reports(
     )
     async with asyncio.timeout(PATIENCE_S):
         while (await overview(questions)).retrying:  # noqa: ASYNC110 - it is told to nobody
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_AGAIN_S)
     assert (await agrees(hall, questions)).dead == 3
