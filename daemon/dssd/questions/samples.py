@@ -57,8 +57,6 @@ class Movement(NamedTuple):
     """For how long it was done with nothing more; None: nobody has looked twice."""
     arrivals: Rates
     acks: Rates
-    lag_age: Age | None
-    """How long ago the record at the floor came; None: there is none, or nobody has looked."""
 
 
 class Sampler:
@@ -201,19 +199,15 @@ class Sampler:
         consumed = self._consumed.get(group_id, {}).get(stream)
         return None if consumed is None else self._clock.now_ms() - consumed.moved_ms
 
-    def movement(self, group_id: int, stream: StreamId, floor: int, end: int) -> Movement:
-        """How the group goes on in a stream whose floor and end are these now."""
+    def movement(self, group_id: int, stream: StreamId) -> Movement:
+        """How the group goes on in a stream."""
         now_ms = self._clock.now_ms()
         growing = self._streams.get(stream)
         consumed = self._consumed.get(group_id, {}).get(stream)
-        age = None
-        if growing is not None and floor < end:
-            age = growing.ends.age_of(floor, self._looked_ms, now_ms)
         return Movement(
             self.still_ms(group_id, stream),
             NO_RATES if growing is None else growing.arrivals.rates(now_ms),
             NO_RATES if consumed is None else consumed.acks.rates(now_ms),
-            age,
         )
 
 

@@ -146,10 +146,10 @@ async def test_rates_and_the_age_of_the_oldest_record_come_from_samples(
         assert floor_us is not None
         assert floor_us <= clock.wall_us() - 5_000_000
         group = found.group
-        moved = sampler.movement(group.group_id, streams[0], 1, 51)
-        assert moved.lag_age is not None
-        assert (moved.lag_age.ms, moved.lag_age.at_least) == (5_000, False)
-        assert moved.still_ms == 5_000
+        age = sampler.age_of(streams[0], 1)
+        assert age is not None
+        assert (age.ms, age.at_least) == (5_000, False)
+        assert sampler.movement(group.group_id, streams[0]).still_ms == 5_000
 
 
 async def test_a_list_after_a_removed_group_forgets_it(hall: Hall, questions: Questions) -> None:
@@ -218,7 +218,7 @@ async def test_what_began_since_the_last_look_is_in_the_rates(
         assert found.fates.acked == 50
         for rates in (found.arrivals, found.acks):
             assert rates == pytest.approx((per_s, per_s), rel=0.1)
-        of_stream = sampler.movement(found.group.group_id, streams[0], 50, 50)
+        of_stream = sampler.movement(found.group.group_id, streams[0])
         assert of_stream.acks.minute == pytest.approx(per_s, rel=0.1)
         shift_ms += 5_000
         await sampler.look()
