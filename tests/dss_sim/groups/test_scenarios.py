@@ -10,7 +10,7 @@ from support.proof_share import share
 PROTOCOLS = ("borrow", "lease")
 EVERY = share(288, 1)
 """Of the crashes of a scenario, one of so many is tried; of each scenario others."""
-AT_A_TIME = 10
+AT_A_TIME = 12
 """Scenarios."""
 
 
