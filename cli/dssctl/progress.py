@@ -46,54 +46,40 @@ def settling(
     settings: Settings, title: str, parts: str = "streams"
 ) -> Iterator[Callable[[int, int], None]]:
     """Show how many parts of something are done; yields what to call with done and all."""
-    if not sys.stderr.isatty():
-        lines = _Lines(settings, title)
-        yield lambda done, every: lines.tell(lambda: f"{done:,} of {every:,} {parts}")
-        return
-    if settings.machine_readable:
-        yield lambda _done, _all: None
+    said = "{:,} of {:,} " + parts
+    if (told := _without_bar(settings, title, said.format)) is not None:
+        yield told
         return
     from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
     columns = (MofNCompleteColumn(), TextColumn(parts), TimeElapsedColumn())
-    with _shown(settings, *columns) as progress:
-        task = progress.add_task(title, total=None)
-        yield lambda done, every: progress.update(task, completed=done, total=every or None)
+    with _bar(settings, title, *columns) as show:
+        yield show
 
 
 @contextmanager
 def copying(settings: Settings, title: str) -> Iterator[Callable[[int, int], None]]:
     """Show how many bytes of something came; yields what to call with those that did and all."""
-    if not sys.stderr.isatty():
-        lines = _Lines(settings, title)
-        yield lambda done, every: lines.tell(lambda: _share(done, every))
-        return
-    if settings.machine_readable:
-        yield lambda _done, _all: None
+    if (told := _without_bar(settings, title, _share)) is not None:
+        yield told
         return
     from rich.progress import DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 
     columns = (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with _shown(settings, *columns, transient=True) as progress:
-        task = progress.add_task(title, total=None)
-        yield lambda done, every: progress.update(task, completed=done, total=every)
+    with _bar(settings, title, *columns, transient=True) as show:
+        yield show
 
 
 @contextmanager
 def scanning(settings: Settings, title: str) -> Iterator[Callable[[int, int], None]]:
     """Show how far a scan is; yields what to call with offsets done and all."""
-    if not sys.stderr.isatty():
-        lines = _Lines(settings, title)
-        yield lambda done, every: lines.tell(lambda: _share(done, every))
-        return
-    if settings.machine_readable:
-        yield lambda _done, _all: None
+    if (told := _without_bar(settings, title, _share)) is not None:
+        yield told
         return
     from rich.progress import TaskProgressColumn, TimeRemainingColumn
 
-    with _shown(settings, TaskProgressColumn(), TimeRemainingColumn()) as progress:
-        task = progress.add_task(title, total=None)
-        yield lambda done, every: progress.update(task, completed=done, total=every or None)
+    with _bar(settings, title, TaskProgressColumn(), TimeRemainingColumn()) as show:
+        yield show
 
 
 @contextmanager
@@ -102,12 +88,8 @@ def looking(settings: Settings, title: str) -> Iterator[Callable[[int, int], Non
 
     It is gone when it is done, so that what is printed then stands alone.
     """
-    if not sys.stderr.isatty():
-        lines = _Lines(settings, title)
-        yield lambda done, every: lines.tell(lambda: _share(done, every))
-        return
-    if settings.machine_readable:
-        yield lambda _done, _all: None
+    if (told := _without_bar(settings, title, _share)) is not None:
+        yield told
         return
     bar = _LateBar(settings, title)
     try:
@@ -131,6 +113,27 @@ def lingering(settings: Settings, title: str) -> Iterator[Callable[[str], None]]
     with _shown(settings, TimeElapsedColumn(), transient=True) as progress:
         task = progress.add_task(title, total=None)
         yield lambda standing: progress.update(task, description=f"{title}: {standing}")
+
+
+def _without_bar(
+    settings: Settings, title: str, said: Callable[[int, int], str]
+) -> Callable[[int, int], None] | None:
+    """What to call with done and all where there is no bar; None where there is one."""
+    if not sys.stderr.isatty():
+        lines = _Lines(settings, title)
+        return lambda done, every: lines.tell(lambda: said(done, every))
+    if settings.machine_readable:
+        return lambda _done, _all: None
+    return None
+
+
+@contextmanager
+def _bar(
+    settings: Settings, title: str, *columns: "ProgressColumn", transient: bool = False
+) -> Iterator[Callable[[int, int], None]]:
+    with _shown(settings, *columns, transient=transient) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, every: progress.update(task, completed=done, total=every or None)
 
 
 class _Lines:

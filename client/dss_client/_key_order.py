@@ -60,11 +60,6 @@ class KeyOrder(Generic[Item]):
         return not (self.busy or self.queues or self.loose)
 
     @property
-    def any_ready(self) -> bool:
-        """Whether any of what is held back may go."""
-        return bool(self.ready or self.loose)
-
-    @property
     def held(self) -> int:
         """How many records are held back."""
         return len(self.loose) + sum(map(len, self._held_at.values()))

@@ -38,6 +38,9 @@ from dssd.topics.catalogue import Catalogue, NewTopic
 PATIENCE_S = 10.0
 """How long a test waits for what must come; far above what it takes."""
 
+LOOK_AGAIN_S = 0.001
+"""Between two looks of a test that nobody tells: what it waits for needs the processor."""
+
 QUICK = LeaderTiming(gather_ms=5, commit_ms=2, reserve_percent=1, idle_ms=60)
 """Timers of a leader, short enough that no test waits for them noticeably."""
 

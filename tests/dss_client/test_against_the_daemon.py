@@ -319,7 +319,7 @@ async def test_a_subscription_that_is_not_taken_from_holds_up_no_other_of_its_cl
                         break
 
 
-@pytest.mark.parametrize("protocol", ["borrow", "lease"])
+@pytest.mark.parametrize("protocol", share(["lease"], ["borrow", "lease"]))
 async def test_what_a_synchronous_ack_says_at_the_end_of_its_member_is_true(
     home: Path, protocol: str
 ) -> None:

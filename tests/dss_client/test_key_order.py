@@ -160,7 +160,7 @@ def test_a_key_is_busy_until_its_last_reason_is_gone() -> None:
     rule.hold(b"a", "x", 2, "second")
     rule.release(OUT, "x", 1)
     rule.release(REFUSED, "x", 1)
-    assert not rule.any_ready
+    assert rule.first_ready() is None
     rule.release(HANDLED, "x", 1)
     assert rule.first_ready() == "second"
     assert rule.next() == (b"a", "second")

@@ -23,7 +23,9 @@ from dss_core.errors import (
     StreamNotRead,
     Unreachable,
 )
+from dss_sim.played_groups import LOOK_AGAIN_S
 from support.daemon_process import running, short_directory
+from support.proof_share import only_in_proof
 
 RECORDS = 40
 ACKED = 30
@@ -89,7 +91,7 @@ async def test_a_live_group_gets_queues_and_gives_them_up_once_its_dead_letter_i
 async def until_dead(client: dss_client.Client, count: int) -> None:
     async with asyncio.timeout(10):
         while (await client.groups.list())[0].dead != count:  # noqa: ASYNC110 - it is told to nobody
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_AGAIN_S)
 
 
 async def publish(client: dss_client.Client, payload: bytes) -> None:
@@ -182,6 +184,7 @@ async def test_the_short_ways_rewind_skip_and_carry_offsets_over(home: Path) -> 
             await client.groups.offsets("team", streams=["orders/0/7"])
 
 
+@only_in_proof
 @pytest.mark.slow("the streams of a killed daemon's members rest for a while")
 async def test_a_watch_goes_on_over_a_restart_until_the_operation_has_ended(home: Path) -> None:
     async with (

@@ -14,7 +14,7 @@ from dss_sim.scale.step_costs import REBALANCE, Cost, Costs, Group, measured
 from dss_sim.scale.world import SUBSCRIPTIONS, LargeWorld, plan_of
 from dssd.machines import deadlines
 from dssd.machines.leader import machine, members, rebalance, stream_acts
-from support.proof_share import share
+from support.proof_share import only_in_proof, share
 
 FACTOR = share(0.02, 0.03)
 MINUTES = share(1.5, 3.0)
@@ -92,6 +92,7 @@ def test_a_group_is_led_to_where_every_member_holds_its_share() -> None:
     assert {len(member.streams) for member in group.leader.members.values()} == {4}
 
 
+@only_in_proof
 def test_each_kind_of_step_is_measured_each_round() -> None:
     costs = measured(8, 2, 3)
     assert all(0 < cost.median_us <= cost.max_us for cost in costs.steps.values())

@@ -13,6 +13,7 @@ import pytest
 
 from support.dssctl_call import Completed, environment, run_forked
 from support.forked_dssctl import forked_dssctl
+from support.proof_share import only_in_proof
 from support.started_program import ProgramProcess
 
 REPO = Path(__file__).resolve().parents[2]
@@ -60,6 +61,7 @@ def prepared(daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     member.wait()
 
 
+@only_in_proof
 @pytest.mark.slow("some fifty commands, a dozen of them as processes of a shell")
 def test_the_examples_of_the_manual_work(
     prepared: Path, daemon: Daemon, monkeypatch: pytest.MonkeyPatch

@@ -12,7 +12,7 @@ from dss_core.limits import LEASE_MS
 from dssd.limits import PING_TIMEOUT_MS
 from dssd.rpc.slow_consumers import CLOG_LOOK_S, CLOG_LOOKS_MAX
 from support.member_process import MemberProcess, member, until_together
-from support.proof_share import share
+from support.proof_share import only_in_proof, share
 from support.revived_daemon import RevivedDaemon, revived
 
 pytestmark = pytest.mark.slow("a frozen member keeps its streams for a lease")
@@ -88,6 +88,7 @@ async def test_the_streams_of_a_frozen_member_go_elsewhere_after_a_lease(protoco
         await sleeps.holds(2)
 
 
+@only_in_proof
 @PROTOCOLS
 async def test_a_member_that_computes_for_longer_than_that_keeps_its_streams(protocol: str) -> None:
     for _ in range(TRIES):

@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.slow("a start for each state"),
 ]
 
-SHARE = share(0.0008, 1.0)
+SHARE = share(0.0005, 1.0)
 """Of the states, those that are looked at."""
 SEED = 1
 STATES_MIN = 5_000

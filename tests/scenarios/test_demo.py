@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.daemon_process import short_directory
-from support.proof_share import share
+from support.proof_share import only_in_proof, share
 
 DEMO = Path(__file__).parents[2] / "scripts" / "demo.py"
 MARK = "DSS_DEMO_RUN"
@@ -66,6 +66,7 @@ def names_in(directory: Path) -> list[str]:
     return [path.name for path in directory.iterdir()]
 
 
+@only_in_proof
 @pytest.mark.slow("the demo as it is")
 async def test_the_demo_runs_through_and_leaves_nothing_behind(temporary: Path) -> None:
     mark = uuid.uuid4().hex

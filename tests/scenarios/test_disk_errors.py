@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.usefixtures("impatient"),
 ]
 
-SAMPLE = 2
+SAMPLE = 1
 
 
 async def test_any_sync_that_fails_ends_the_daemon_and_nothing_acknowledged_is_lost() -> None:

@@ -13,6 +13,7 @@ import dss_client
 from dss_client import Client
 from dss_client.changes import CloseSession, Evict
 from dss_core.errors import BorrowerEvicted, SessionClosed
+from support.proof_share import share
 from support.revived_daemon import RevivedDaemon, revived
 
 RECORDS = 1_500
@@ -52,7 +53,7 @@ async def ended(
     return given
 
 
-@pytest.mark.parametrize("protocol", ["borrow", "lease"])
+@pytest.mark.parametrize("protocol", share(["borrow"], ["borrow", "lease"]))
 async def test_who_is_evicted_and_closed_in_turn_goes_on_in_order(
     daemon: RevivedDaemon, protocol: str
 ) -> None:

@@ -18,6 +18,7 @@ import dss_client
 from dss_client import Client, Event
 from dss_client.group_values import Group
 from support.daemon_process import running, short_directory
+from support.proof_share import only_in_proof
 from support.segment_bytes import flip, frame_places
 from support.started_program import StartedProgram, started
 
@@ -211,6 +212,7 @@ async def test_a_read_of_a_number_tells_of_damage_before_it_has_as_many(director
         assert json.loads(told)["code"] == "DSS4001"
 
 
+@only_in_proof
 async def test_a_record_that_kills_its_consumer_does_not_keep_the_others(directory: Path) -> None:
     await published(directory)
     attempts: list[int] = []
@@ -244,6 +246,7 @@ async def all_but_one_acknowledged(client: Client) -> None:
         await asyncio.sleep(0.05)
 
 
+@only_in_proof
 async def test_a_delay_that_a_user_chose_outlives_members_and_daemons(directory: Path) -> None:
     await published(directory)
     async with served(directory) as client, client.subscribe(FILTER) as subscription:

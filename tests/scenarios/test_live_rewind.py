@@ -16,7 +16,7 @@ import pytest
 import dss_client
 from dss_client import Client
 from support.member_process import Handed, MemberProcess, member, until_together
-from support.proof_share import share
+from support.proof_share import only_in_proof, share
 from support.revived_daemon import RevivedDaemon, revived
 
 pytestmark = pytest.mark.slow("what members refuse rests for a while")
@@ -142,6 +142,7 @@ async def test_nothing_that_was_acknowledged_comes_again_once_a_rewind_is_taken_
             assert len(seen_since(late, back_ns)) == 1
 
 
+@only_in_proof
 async def test_a_frozen_member_delays_its_own_streams_only(daemon: RevivedDaemon) -> None:
     async with AsyncExitStack() as stack:
         members = await joined(stack, daemon, ("iterate", "run", "fetch"))

@@ -34,6 +34,7 @@ from dss_core.errors import (
     StagedFileRefused,
 )
 from support.daemon_process import running, short_directory
+from support.proof_share import only_in_proof
 from support.started_program import started
 
 RECORDS = 2_000
@@ -104,6 +105,7 @@ async def test_a_replay_of_some_takes_those_and_names_them_anew(client: Client) 
         assert record.subject == "copies/again/us"
 
 
+@only_in_proof
 @pytest.mark.slow("another driver has to wait until the lease of a killed one is over")
 async def test_a_driver_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled(
     client: Client,

@@ -17,7 +17,7 @@ import dss_client
 from dss_client import Client
 from support.chaos_rules import check_rests
 from support.member_process import Handed, MemberProcess, member, until_together
-from support.proof_share import share
+from support.proof_share import only_in_proof, share
 from support.recorded_run import Recorded
 from support.revived_daemon import RevivedDaemon, revived
 from support.settled_group import until_settled
@@ -156,6 +156,7 @@ async def test_who_comes_and_goes_at_once_over_and_over_loses_nothing(
         await judge(client, recorded, tmp_path / "history.jsonl", (returns, stays))
 
 
+@only_in_proof
 async def test_a_daemon_that_stood_still_hears_of_the_leave_and_of_the_return_at_once(
     daemon: RevivedDaemon, recorded: Recorded, tmp_path: Path
 ) -> None:

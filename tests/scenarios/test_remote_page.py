@@ -13,6 +13,7 @@ from dss_core.errors import ExitCode
 from support.daemon_process import short_directory
 from support.dssctl_call import environment
 from support.prerequisites import need_program
+from support.proof_share import only_in_proof
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "remote.md"
 SCRIPT_S_MAX = 60.0
@@ -57,6 +58,7 @@ def free_port() -> int:
         return port
 
 
+@only_in_proof
 @pytest.mark.slow("a daemon and five commands, each a process of a shell")
 def test_a_client_on_another_host_is_ten_commands_away() -> None:
     for program in ("openssl", "bash"):

@@ -11,6 +11,7 @@ import pytest
 from support.daemon_process import short_directory
 from support.dssctl_call import environment
 from support.prerequisites import need_program
+from support.proof_share import only_in_proof
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "running.md"
 SCRIPT_S_MAX = 120.0
@@ -23,6 +24,7 @@ def commands() -> list[str]:
     return [line for line in lines if not line.startswith("sudo ")]
 
 
+@only_in_proof
 @pytest.mark.slow("two daemons, a restore and thirty commands, each a process of a shell")
 def test_the_page_leads_from_nothing_over_a_restore_to_an_upgrade() -> None:
     for program in ("bash", "gzip"):

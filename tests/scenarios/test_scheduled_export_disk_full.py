@@ -16,6 +16,7 @@ from dss_client.changes import RunTask
 from dss_core.errors import JobNotFound
 from support.daemon_process import running, short_directory
 from support.prerequisites import MOUNT, leave_out
+from support.proof_share import share
 from support.small_disk import CannotMount, fill, mounted
 
 DISK_BYTES = 48 << 20
@@ -92,7 +93,7 @@ def parts_left(disk: Path) -> list[Path]:
 
 
 @pytest.mark.slow("each run is a process of its own, and a disk is filled")
-@pytest.mark.parametrize("room_bytes", [0, ROOM_BYTES])
+@pytest.mark.parametrize("room_bytes", share([ROOM_BYTES], [0, ROOM_BYTES]))
 async def test_an_export_waits_for_room_and_writes_each_record_once(
     disk: Path, room_bytes: int
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dss_core.changes import Change
 from dss_core.progress import Progress
-from dss_sim.played_groups import PATIENCE_S, Member, Plant
+from dss_sim.played_groups import LOOK_AGAIN_S, PATIENCE_S, Member, Plant
 from dssd.machines.messages import (
     Revoke,
     Revoked,
@@ -83,7 +83,7 @@ class Works:
         """Let others run until it holds."""
         async with asyncio.timeout(PATIENCE_S):
             while not holds():  # noqa: ASYNC110 - it is told to nobody
-                await asyncio.sleep(0)
+                await asyncio.sleep(LOOK_AGAIN_S)
 
     async def apply(self, change: Change, **more: object) -> OperationRow:
         """Apply a change as an operator does; returns once it has ended."""

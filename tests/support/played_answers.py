@@ -10,6 +10,8 @@ from dssd.machines.messages import (
     Disconnect,
     Grant,
     LeaderWanted,
+    PauseChanged,
+    PauseObeyed,
     Revoke,
     Revoked,
     RevokeFinished,
@@ -61,6 +63,9 @@ class Answering(Member):
                     del self.held[stream]
                 finished = RevokeFinished(self.borrower_id, self.epoch, stream, epoch)
                 self.plant.registry.to_leader(self.group.group_id, finished)
+            case PauseChanged(pause=pause):
+                obeyed = PauseObeyed(self.borrower_id, self.epoch, pause.change)
+                self.plant.registry.to_leader(self.group.group_id, obeyed)
             case _:
                 pass
 

@@ -218,7 +218,7 @@ class LeaderActor:
 
     def change_topic(self, topic: Topic, *, removed: bool) -> None:
         """A topic appeared, changed or went."""
-        if not any(pattern.overlaps(self._filter) for pattern in topic.patterns):
+        if not topic.meets(self._filter):
             return
         if self._preparing is not None or has_queues(self.group):
             self._lanes.change(topic, removed)

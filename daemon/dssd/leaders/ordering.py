@@ -30,7 +30,7 @@ def topic_in_order(group: GroupRow, catalogue: Catalogue) -> Topic:
     wanted = TopicFilter.parse(group.filter)
     meeting = catalogue.meeting(wanted)
     for topic in meeting:
-        if any(pattern.covers(wanted) for pattern in topic.patterns):
+        if topic.covers(wanted):
             return topic
     raise _not_of_one(group, meeting)
 
@@ -66,17 +66,9 @@ class OrderedReaders:
         Raises:
             TopicDividesOrder: it would.
         """
-        for group in self._meeting(topic):
+        for group in (each for each in self._groups() if each.ordered):
             wanted = TopicFilter.parse(group.filter)
-            if not any(pattern.covers(wanted) for pattern in topic.patterns):
+            if topic.meets(wanted) and not topic.covers(wanted):
                 raise TopicDividesOrder(
                     topic=topic.name, group=quote(group.full_name), filter=group.filter
                 )
-
-    def _meeting(self, topic: Topic) -> list[GroupRow]:
-        ordered = (group for group in self._groups() if group.ordered)
-        return [group for group in ordered if _meets(TopicFilter.parse(group.filter), topic)]
-
-
-def _meets(wanted: TopicFilter, topic: Topic) -> bool:
-    return any(pattern.overlaps(wanted) for pattern in topic.patterns)

@@ -7,7 +7,7 @@ nothing and starts no leader; while the wall clock is not trusted, only bounds o
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 from dss_core.counted import counted
 from dss_core.errors import StreamNotFound
@@ -23,11 +23,10 @@ from dssd.leaders.registry import Registry
 from dssd.leaders.retention_losses import unacked
 from dssd.leaders.topic_readers import readers_of
 from dssd.limits import UNREAD_TOLD_EVERY_MS
-from dssd.log.port import Expiring
 from dssd.loop_yield import LoopTurn
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
-from dssd.topics.retention import shares
+from dssd.topics.retention import Expires, shares
 
 RETENTION_AHEAD_PERCENT = 10
 """The warning comes when a retention shorter or smaller by this percentage would take the records:
@@ -39,22 +38,6 @@ RETENTION_AHEAD_EVERY_S = 300.0
 RETENTION_AHEAD_STREAMS_MAX = 16
 """How many streams of a topic and group get their own event in one look; one event counts the rest,
 so that a wide topic does not flood the events."""
-
-
-class Expires(Protocol):
-    """What this asks of the log."""
-
-    def kept_bytes(self, storage_topic_id: int) -> int:
-        """Bytes of its files that hold records which are kept."""
-
-    async def expiring(
-        self,
-        storage_topic_id: int,
-        retention_ms: int | None,
-        retention_bytes: int | None,
-        now_us: int,
-    ) -> Expiring:
-        """What a retention would take now; nothing is deleted."""
 
 
 class RetentionAhead:

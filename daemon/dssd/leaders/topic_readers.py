@@ -21,7 +21,7 @@ async def readers_of(topic: Topic, groups: Callable[[], Sequence[GroupRow]]) -> 
         for group in fresh:
             await turn.give_way()
             wanted = TopicFilter.parse(group.filter)
-            if any(own.overlaps(wanted) for own in topic.patterns):
+            if topic.meets(wanted):
                 readers.append(group)
         last_id = fresh[-1].group_id
     return readers

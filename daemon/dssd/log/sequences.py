@@ -157,11 +157,8 @@ class Producers:
             SequenceTooOld: it was answered once, but the answer is no longer known.
             ProducerForgotten: nobody knows whether it was stored.
         """
-        if producer_id == NO_PRODUCER:
-            return None
-        recent = self._recent.get((partition, producer_id))
+        recent = self._known(partition, producer_id, sequence)
         if recent is None:
-            self._check_unknown(partition, producer_id, sequence)
             return None
         ahead = sequence - recent.last
         if ahead > 1 and recent.in_doubt and sequence <= SEQUENCE_MAX:
@@ -186,17 +183,22 @@ class Producers:
             SequenceTooOld: it was answered once, but the answer is no longer known.
             ProducerForgotten: nobody knows whether it was stored.
         """
-        if producer_id == NO_PRODUCER:
-            return None
-        recent = self._recent.get((partition, producer_id))
+        recent = self._known(partition, producer_id, sequence)
         if recent is None:
-            self._check_unknown(partition, producer_id, sequence)
             return None
         behind = recent.last - sequence
         answer = recent.answer(behind) if behind >= 0 else None
         if behind >= 0 and answer is None:
             raise SequenceTooOld(given=sequence, stream=self._stream(partition))
         return answer
+
+    def _known(self, partition: int, producer_id: bytes, sequence: int) -> Recent | None:
+        if producer_id == NO_PRODUCER:
+            return None
+        recent = self._recent.get((partition, producer_id))
+        if recent is None:
+            self._check_unknown(partition, producer_id, sequence)
+        return recent
 
     def _check_unknown(self, partition: int, producer_id: bytes, sequence: int) -> None:
         if sequence > SEQUENCE_MAX:

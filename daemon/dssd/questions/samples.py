@@ -57,8 +57,6 @@ class Movement(NamedTuple):
     """Time without progress; None: sampled less than twice."""
     arrivals: Rates
     acks: Rates
-    lag_age: Age | None
-    """Age of the record at the floor; None: no record, or no sample."""
 
 
 class Sampler:
@@ -201,19 +199,15 @@ class Sampler:
         consumed = self._consumed.get(group_id, {}).get(stream)
         return None if consumed is None else self._clock.now_ms() - consumed.moved_ms
 
-    def movement(self, group_id: int, stream: StreamId, floor: int, end: int) -> Movement:
-        """How the group goes on in a stream whose floor and end are these now."""
+    def movement(self, group_id: int, stream: StreamId) -> Movement:
+        """How the group goes on in a stream."""
         now_ms = self._clock.now_ms()
         growing = self._streams.get(stream)
         consumed = self._consumed.get(group_id, {}).get(stream)
-        age = None
-        if growing is not None and floor < end:
-            age = growing.ends.age_of(floor, self._looked_ms, now_ms)
         return Movement(
             self.still_ms(group_id, stream),
             NO_RATES if growing is None else growing.arrivals.rates(now_ms),
             NO_RATES if consumed is None else consumed.acks.rates(now_ms),
-            age,
         )
 
 

@@ -163,9 +163,7 @@ class WhyQuestions:
 
     def _stream_read(self, group: GroupRow, name: StreamName) -> StreamId:
         stream = self._catalogue.id_of(name)
-        wanted = TopicFilter.parse(group.filter)
-        topic = self._catalogue.get(name.topic)
-        if not any(pattern.overlaps(wanted) for pattern in topic.patterns):
+        if not self._catalogue.get(name.topic).meets(TopicFilter.parse(group.filter)):
             raise StreamNotRead(group=group.name, stream=str(name))
         return stream
 

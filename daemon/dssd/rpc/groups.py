@@ -264,13 +264,9 @@ async def _grants(
     grants = []
     for stream in survey.streams:
         await turn.give_way()
-        grants.append(_grant(group, stream, _movement(group, stream, sampler)))
+        movement = sampler.movement(group.group_id, stream.view.stream)
+        grants.append(_grant(group, stream, movement))
     return grants
-
-
-def _movement(group: GroupRow, stream: StreamSurvey, sampler: Sampler) -> Movement:
-    view = stream.view
-    return sampler.movement(group.group_id, view.stream, view.progress.floor, stream.end)
 
 
 def _grant(group: GroupRow, stream: StreamSurvey, movement: Movement) -> groups_pb2.Grant:
@@ -296,7 +292,7 @@ def _borrowers(group: GroupRow, survey: GroupSurvey, sampler: Sampler) -> list[g
         owner = stream.view.owner
         if owner is not None:
             lags[owner] += stream.lag
-            own = _movement(group, stream, sampler).acks
+            own = sampler.movement(group.group_id, stream.view.stream).acks
             acks[owner] = acks.get(owner, NO_RATES).plus(own)
     return [
         message_of(

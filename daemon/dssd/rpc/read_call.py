@@ -164,7 +164,7 @@ class ReadCall:
         if stream is not None:
             return topic.name == stream.topic
         assert wanted is not None
-        return not removed and any(own.overlaps(wanted) for own in topic.patterns)
+        return not removed and topic.meets(wanted)
 
     def _take_born(self) -> list[StreamId]:
         topics, self._born = self._born, []

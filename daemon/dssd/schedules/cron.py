@@ -70,7 +70,6 @@ class FireTimes:
 
     def __init__(self, expression: str, zone: tzinfo) -> None:
         minute, hour, day, month, weekday = _fields(expression)
-        self._expression = expression
         self._zone = zone
         self._by_interval = hour.startswith("*")
         self._triggers: list[CronTrigger] = []

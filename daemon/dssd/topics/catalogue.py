@@ -187,11 +187,7 @@ class Catalogue:
 
     def meeting(self, wanted: TopicFilter) -> tuple[Topic, ...]:
         """The topics that have a pattern overlapping the filter, by name."""
-        return tuple(
-            topic
-            for topic in self._perhaps_meeting(wanted)
-            if any(pattern.overlaps(wanted) for pattern in topic.patterns)
-        )
+        return tuple(topic for topic in self._perhaps_meeting(wanted) if topic.meets(wanted))
 
     def _perhaps_meeting(self, wanted: TopicFilter) -> list[Topic]:
         """The topics whose patterns share a first level with the filter, by name."""

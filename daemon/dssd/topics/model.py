@@ -108,6 +108,14 @@ class Topic:
         """The storage topics that have not taken over yet, the next one first."""
         return self.storage_topics[self.produce_ordinal + 1 - self.storage_topics[0].ordinal :]
 
+    def meets(self, wanted: TopicFilter) -> bool:
+        """Whether a subject of it may match the filter."""
+        return any(pattern.overlaps(wanted) for pattern in self.patterns)
+
+    def covers(self, wanted: TopicFilter) -> bool:
+        """Whether whatever matches the filter is a subject of it."""
+        return any(pattern.covers(wanted) for pattern in self.patterns)
+
     def part(self, ordinal: int) -> StorageTopic | None:
         """The storage topic of an ordinal, if there is one: those behind it follow without gap."""
         at = ordinal - self.storage_topics[0].ordinal

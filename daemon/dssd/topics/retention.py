@@ -20,7 +20,7 @@ from dss_core.ids import StreamId
 from dss_core.progress import Range
 from dssd.clock import Clock
 from dssd.limits import RETENTION_INTERVAL_S
-from dssd.log.port import AboutToGo
+from dssd.log.port import AboutToGo, Expiring
 from dssd.topics.catalogue import Catalogue, StorageTopic, Topic
 
 CLOCK_JUMP_MS = 3_600 * 1_000
@@ -42,6 +42,22 @@ def shares(
         if left is not None and part is not topic.storage_topics[0]:
             left = max(0, left - kept_bytes(part.storage_topic_id))
     return shared[::-1]
+
+
+class Expires(Protocol):
+    """What who looks ahead asks of the log."""
+
+    def kept_bytes(self, storage_topic_id: int) -> int:
+        """Bytes of its files that hold records which are kept."""
+
+    async def expiring(
+        self,
+        storage_topic_id: int,
+        retention_ms: int | None,
+        retention_bytes: int | None,
+        now_us: int,
+    ) -> Expiring:
+        """What a retention would take now; nothing is deleted."""
 
 
 class Trimmed(Protocol):

@@ -270,10 +270,6 @@ class CursorOperator:
         """The operation that an operation takes back; 0: none."""
         return self._asked[number].undoes
 
-    def is_cancelled(self, number: int) -> bool:
-        """Whether an operation is to be stopped."""
-        return self._asked[number].cancelled
-
     def unended(self) -> list[int]:
         """Operations that are not done."""
         return [operation.number for operation in self._running.values()]

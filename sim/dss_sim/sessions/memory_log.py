@@ -27,7 +27,6 @@ FRAMES_A_READ = 3
 FILE_READ_SHARE = 0.5
 LATE_READ_SHARE = 0.3
 READ_S = 0.004
-HEADER_STAMPED_BYTES = 84
 FRAMES_KEPT_MAX = 4_096
 STREAM_APART = 17
 """How far apart the keys of two streams begin, in records."""

@@ -10,8 +10,9 @@ from dss_sim.groups.run import run
 from dssd.machines.borrower import borrow_machine
 from dssd.machines.borrower.state import BorrowerState
 from dssd.machines.messages import LeaderConnectResponse
+from support.proof_share import share
 
-SCRIPTS = tuple(range(8))
+SCRIPTS = tuple(range(share(2, 8)))
 
 
 def script_of(seed: int) -> Plan:

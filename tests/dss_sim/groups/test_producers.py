@@ -32,6 +32,17 @@ def producer(world: World) -> Producer:
     return world.producers[0]
 
 
+@pytest.fixture(params=share(["the client's"], ["ours", "the client's"]))
+def queue(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What producers keep their frames in."""
+    if request.param != "ours":
+        take_the_clients(monkeypatch)
+
+
+def take_the_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(producers, "new_queue", lambda stream: ClientFrameQueue(stream.partition))
+
+
 def pass_time(world: World, span_us: int) -> None:
     passed: list[None] = []
     world.schedule.after(span_us, lambda: passed.append(None))
@@ -175,14 +186,8 @@ MOVED = range(share(12, 100))
 """Seeds of such plans."""
 
 
-@pytest.mark.parametrize("queue", ["ours", "the client's"])
-def test_records_of_a_key_stay_in_order_while_their_topic_moves(
-    monkeypatch: pytest.MonkeyPatch, queue: str
-) -> None:
-    if queue != "ours":
-        monkeypatch.setattr(
-            producers, "new_queue", lambda stream: ClientFrameQueue(stream.partition)
-        )
+@pytest.mark.usefixtures("queue")
+def test_records_of_a_key_stay_in_order_while_their_topic_moves() -> None:
     found = [run(hard_on_moves(seed)).violation for seed in MOVED]
     assert [str(each) for each in found if each is not None] == []
 
@@ -203,14 +208,8 @@ LATE = range(160, 160 + share(18, 60))
 """Seeds of such plans, in some of which a record was stored twice."""
 
 
-@pytest.mark.parametrize("queue", ["ours", "the client's"])
-def test_what_a_dead_connection_still_brings_is_stored_once(
-    monkeypatch: pytest.MonkeyPatch, queue: str
-) -> None:
-    if queue != "ours":
-        monkeypatch.setattr(
-            producers, "new_queue", lambda stream: ClientFrameQueue(stream.partition)
-        )
+@pytest.mark.usefixtures("queue")
+def test_what_a_dead_connection_still_brings_is_stored_once() -> None:
     found = [run(hard_on_requests(seed)).violation for seed in LATE]
     assert [str(each) for each in found if each is not None] == []
 
@@ -238,14 +237,8 @@ DYING = (138, 411, *range(share(6, 200)))
 the one before it had been refused by the life of the daemon before."""
 
 
-@pytest.mark.parametrize("queue", ["ours", "the client's"])
-def test_what_is_refused_as_the_daemon_dies_is_stored_in_order_or_refused_for_certain(
-    monkeypatch: pytest.MonkeyPatch, queue: str
-) -> None:
-    if queue != "ours":
-        monkeypatch.setattr(
-            producers, "new_queue", lambda stream: ClientFrameQueue(stream.partition)
-        )
+@pytest.mark.usefixtures("queue")
+def test_what_is_refused_as_the_daemon_dies_is_stored_in_order_or_refused_for_certain() -> None:
     found = [run(hard_on_daemons(seed)).violation for seed in DYING]
     assert [str(each) for each in found if each is not None] == []
 
@@ -255,15 +248,11 @@ DIED_BEHIND_A_GAP = (30980, 31103, 100329)
 so records of a key were out of order."""
 
 
-@pytest.mark.parametrize("queue", ["ours", "the client's"])
+@pytest.mark.usefixtures("queue")
 @pytest.mark.parametrize("seed", DIED_BEHIND_A_GAP[:: share(3, 1)])
 def test_what_came_back_for_a_gap_stays_in_order_over_a_death_of_the_daemon(
-    monkeypatch: pytest.MonkeyPatch, seed: int, queue: str
+    seed: int,
 ) -> None:
-    if queue != "ours":
-        monkeypatch.setattr(
-            producers, "new_queue", lambda stream: ClientFrameQueue(stream.partition)
-        )
     assert run_seed(seed).violation is None
 
 
@@ -278,7 +267,7 @@ def test_without_a_fence_between_connections_a_record_is_stored_twice(
 def test_the_frame_queue_of_the_client_keeps_every_invariant(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(producers, "new_queue", lambda stream: ClientFrameQueue(stream.partition))
+    take_the_clients(monkeypatch)
     hard = [
         seed
         for seed in range(share(30, 600))

@@ -10,7 +10,7 @@ from support.proof_share import share
 PROTOCOLS = ("borrow", "lease")
 EVERY = share(288, 1)
 """Of the crashes of a scenario, one of so many is tried; of each scenario others."""
-AT_A_TIME = 10
+AT_A_TIME = 12
 """Scenarios."""
 
 
@@ -26,8 +26,8 @@ def failures_of(number: int, protocol: str) -> tuple[int, list[str]]:
     return tried, broken
 
 
-def test_there_are_seventy_one_scenarios_of_different_names() -> None:
-    assert len({scenario.name for scenario in SCENARIOS}) == len(SCENARIOS) == 71
+def test_scenarios_have_different_names() -> None:
+    assert len({scenario.name for scenario in SCENARIOS}) == len(SCENARIOS)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

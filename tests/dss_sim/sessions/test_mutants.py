@@ -19,7 +19,7 @@ QUICK = {
 """Found by the first seeds, and by what."""
 
 
-@pytest.mark.parametrize("name", list(QUICK)[:: share(3, 1)])
+@pytest.mark.parametrize("name", list(QUICK)[:: share(6, 1)])
 def test_a_seeded_bug_is_found_by_the_first_seeds(name: str) -> None:
     verdict = tried(BY_NAME[name], firsts=(0,), seeds_max=10)
     assert verdict.is_caught

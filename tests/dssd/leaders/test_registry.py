@@ -7,7 +7,7 @@ import pytest
 from dss_core.errors import DiskFull, GroupDestroyed, GroupNotFound
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dss_sim.played_groups import PATIENCE_S, QUICK, Member, Plant
+from dss_sim.played_groups import LOOK_AGAIN_S, PATIENCE_S, QUICK, Member, Plant
 from dssd.leaders.actor import LeaderActor
 from dssd.leaders.registry import Registry
 from dssd.machines.leader.events import PauseGroup
@@ -375,7 +375,7 @@ async def test_a_lost_member_is_told_of_in_time_though_nothing_more_comes_to_its
     plant.registry.to_leader(group.group_id, Disconnect(ann.borrower_id, ann.epoch, ()))
     async with asyncio.timeout(PATIENCE_S):
         while not heard.events:  # noqa: ASYNC110 - it is told to nobody
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_AGAIN_S)
     [event] = heard.events
     assert event.sentence.startswith("ann went without leaving; of 2 streams, nobody has taken 2")
 

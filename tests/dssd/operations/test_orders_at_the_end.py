@@ -16,7 +16,7 @@ from dss_core.changes import (
 from dss_core.filters import SubscriptionFilter
 from dss_core.lane import DEAD, RETRY
 from dss_core.progress import Progress
-from dss_sim.played_groups import Member
+from dss_sim.played_groups import LOOK_AGAIN_S, Member
 from dssd.leaders import rehoming
 from dssd.leaders.declarations import AskedRetries
 from dssd.machines.messages import GrantedStream, StreamReport, UpdateProgress
@@ -141,7 +141,7 @@ async def test_others_that_went_on_their_way_before_they_were_asked_for_stay_dea
         reported(member, granted, done, floor=1)
         await works.given_back(member, 1)
         while await state_of(works) != "finished":  # noqa: ASYNC110 - it is told to nobody
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_AGAIN_S)
         await usual(canaries, asked)
 
     monkeypatch.setattr(Canaries, "_bring_others", late)

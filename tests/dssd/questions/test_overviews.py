@@ -8,7 +8,7 @@ import pytest
 from dss_core.changes import SkipRecords
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
-from dss_sim.played_groups import PATIENCE_S
+from dss_sim.played_groups import LOOK_AGAIN_S, PATIENCE_S
 from dss_sim.played_sessions import Hall
 from dssd.leaders.filtered_lag import CountBudget
 from dssd.machines.fate import NO_COUNTS
@@ -46,7 +46,7 @@ async def agrees(hall: Hall, questions: Questions) -> Overview:
 async def until_lag(questions: Questions, lag: int) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while (await overview(questions)).lag != lag:  # noqa: ASYNC110 - it is told to nobody
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_AGAIN_S)
 
 
 async def orders(hall: Hall, records: int) -> tuple[StreamId, ...]:
@@ -75,7 +75,7 @@ async def test_an_overview_follows_a_group_from_its_rows_over_a_leader_to_its_ro
     (group,) = hall.plant.groups.groups()
     async with asyncio.timeout(PATIENCE_S):
         while hall.plant.registry.snapshot(group.group_id):  # noqa: ASYNC110 - it is told to nobody
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_AGAIN_S)
     assert (await agrees(hall, questions)).state == "idle"
 
 
@@ -90,9 +90,9 @@ async def test_rows_are_read_again_after_a_leader_was_there_between_two_looks(
     (group,) = hall.plant.groups.groups()
     async with asyncio.timeout(PATIENCE_S):
         while operations.get(row.number).state != "done":  # noqa: ASYNC110 - it is told to nobody
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_AGAIN_S)
         while hall.plant.registry.snapshot(group.group_id):  # noqa: ASYNC110 - it is told to nobody
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_AGAIN_S)
     assert (await agrees(hall, questions)).lag == 3
 
 
@@ -146,10 +146,10 @@ async def test_rates_and_the_age_of_the_oldest_record_come_from_samples(
         assert floor_us is not None
         assert floor_us <= clock.wall_us() - 5_000_000
         group = found.group
-        moved = sampler.movement(group.group_id, streams[0], 1, 51)
-        assert moved.lag_age is not None
-        assert (moved.lag_age.ms, moved.lag_age.at_least) == (5_000, False)
-        assert moved.still_ms == 5_000
+        age = sampler.age_of(streams[0], 1)
+        assert age is not None
+        assert (age.ms, age.at_least) == (5_000, False)
+        assert sampler.movement(group.group_id, streams[0]).still_ms == 5_000
 
 
 async def test_a_list_after_a_removed_group_forgets_it(hall: Hall, questions: Questions) -> None:
@@ -218,7 +218,7 @@ async def test_what_began_since_the_last_look_is_in_the_rates(
         assert found.fates.acked == 50
         for rates in (found.arrivals, found.acks):
             assert rates == pytest.approx((per_s, per_s), rel=0.1)
-        of_stream = sampler.movement(found.group.group_id, streams[0], 50, 50)
+        of_stream = sampler.movement(found.group.group_id, streams[0])
         assert of_stream.acks.minute == pytest.approx(per_s, rel=0.1)
         shift_ms += 5_000
         await sampler.look()
@@ -268,5 +268,5 @@ async def test_what_waits_in_queues_is_counted_from_rows_and_from_reports(
     )
     async with asyncio.timeout(PATIENCE_S):
         while (await overview(questions)).retrying:  # noqa: ASYNC110 - it is told to nobody
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_AGAIN_S)
     assert (await agrees(hall, questions)).dead == 3

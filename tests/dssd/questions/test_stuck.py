@@ -11,7 +11,7 @@ from dss_core.errors import GroupNotFound, LogUnreadable
 from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId
 from dss_core.limits import ACKED_RANGES_MAX
-from dss_sim.played_groups import PATIENCE_S
+from dss_sim.played_groups import LOOK_AGAIN_S, PATIENCE_S
 from dss_sim.played_sessions import Attached, Hall
 from dssd.log.port import Chunk
 from dssd.machines.delivery.events import Nak, Settle
@@ -44,7 +44,7 @@ async def stuck_once(
     """What is stuck, once that holds: leaders hear of things a little later."""
     async with asyncio.timeout(PATIENCE_S):
         while not holds(found := await questions.stuck.ask("", after_ms)):  # noqa: ASYNC110 - it is told to nobody
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_AGAIN_S)
     return found
 
 

@@ -12,7 +12,7 @@ from dss_core.errors import Overloaded, StreamNotRead
 from dss_core.ids import StreamId
 from dss_core.lane import DEAD, RETRY
 from dss_core.progress import Progress
-from dss_sim.played_groups import PATIENCE_S
+from dss_sim.played_groups import LOOK_AGAIN_S, PATIENCE_S
 from dss_sim.played_sessions import Hall
 from dssd.machines.fate import Counts
 from dssd.machines.start_point import AtOffset, Earliest, StartPoint
@@ -47,7 +47,7 @@ async def sums_once(questions: Questions, holds: Callable[[StreamSums], bool]) -
     """The sums, once that holds: leaders hear of things a little later."""
     async with asyncio.timeout(PATIENCE_S):
         while not holds(found := await sums(questions)):  # noqa: ASYNC110 - it is told to nobody
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_AGAIN_S)
     return found
 
 
@@ -69,7 +69,7 @@ async def store(hall: Hall, stream: StreamId, acked: int, filtered: int = 3) -> 
     registry = hall.plant.registry
     async with asyncio.timeout(PATIENCE_S):
         while registry.snapshot(group.group_id) is not None:  # noqa: ASYNC110 - it is told to nobody
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_AGAIN_S)
     found = await hall.plant.store.read(ProgressRow, (group.group_id, *stream))
     assert found is not None
     await hall.plant.store.commit(

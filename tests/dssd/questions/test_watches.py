@@ -9,7 +9,7 @@ import pytest
 from dss_core.answers import WatchedGrant
 from dss_core.changes import PauseGroup
 from dss_core.errors import Overloaded, Stopping, WatchTooOld
-from dss_sim.played_groups import PATIENCE_S
+from dss_sim.played_groups import LOOK_AGAIN_S, PATIENCE_S
 from dss_sim.played_sessions import Hall
 from dssd.events.events import Events
 from dssd.events.kinds import CONSUMER_SLOW
@@ -192,7 +192,7 @@ async def test_a_watcher_of_what_is_forgotten_must_begin_anew(
             await another.take()
     async with asyncio.timeout(PATIENCE_S):
         while watches._board.entries:  # noqa: ASYNC110 - it is told to nobody
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_AGAIN_S)
     with pytest.raises(WatchTooOld):
         async with watching(watches, LAGS, token) as late:
             await late.take()

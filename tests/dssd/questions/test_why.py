@@ -17,7 +17,7 @@ from dss_core.errors import (
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dss_core.routing import key_hash, partition_of
-from dss_sim.played_groups import PATIENCE_S
+from dss_sim.played_groups import LOOK_AGAIN_S, PATIENCE_S
 from dss_sim.played_sessions import Attached, Hall
 from dssd.machines.start_point import Earliest
 from dssd.questions.answers import WhyAnswer
@@ -39,7 +39,7 @@ async def reason_is(questions: Questions, offset: int, code: str, stream: str = 
     """The reason, once it is this one: leaders hear of settlements a little later."""
     async with asyncio.timeout(PATIENCE_S):
         while (found := await reason(questions, offset, stream)).code != code:  # noqa: ASYNC110 - it is told to nobody
-            await asyncio.sleep(0)
+            await asyncio.sleep(LOOK_AGAIN_S)
     return found
 
 

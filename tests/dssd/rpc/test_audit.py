@@ -14,6 +14,7 @@ import pytest
 
 from dss_api.v1 import operations_pb2, operations_pb2_grpc, topics_pb2, topics_pb2_grpc
 from dss_core.errors import OperationNotFound, TopicInUse
+from dss_sim.played_groups import LOOK_AGAIN_S
 from dssd.access.permissions import Role
 from dssd.addresses import Address, TcpAddress, UnixAddress
 from dssd.clock import Clock
@@ -277,7 +278,7 @@ async def test_a_caller_that_goes_away_leaves_an_unknown_outcome() -> None:
         call.cancel()
         async with asyncio.timeout(60):
             while not served.told:  # noqa: ASYNC110 - it is told to nobody
-                await asyncio.sleep(0)
+                await asyncio.sleep(LOOK_AGAIN_S)
     [event] = served.told
     assert (event.kind.code, event.fields["outcome"]) == ("call.done", "unknown")
 
@@ -312,7 +313,7 @@ async def test_what_is_only_counted_is_told_after_a_while(
         await remove(served)
         async with asyncio.timeout(60):
             while len(served.told) < 2:  # noqa: ASYNC110 - it is told to nobody
-                await asyncio.sleep(0)
+                await asyncio.sleep(LOOK_AGAIN_S)
     assert served.told[1].fields["calls"] == "1"
 
 

@@ -14,7 +14,7 @@ from dss_client.testing import until
 from dss_core.build import build_frame
 from dss_core.columns import Columns
 from dss_core.decode import decode
-from dss_sim.played_groups import Plant
+from dss_sim.played_groups import LOOK_AGAIN_S, Plant
 from dss_sim.played_sessions import Hall, opened_hall
 from dssd.addresses import UnixAddress
 from dssd.log.port import Append
@@ -254,7 +254,7 @@ async def test_a_client_that_goes_away_leaves_its_session(hall: Hall, tmp_path: 
         call.call.cancel()
         async with asyncio.timeout(60):
             while hall.sessions.counts().connected:  # noqa: ASYNC110 # nothing tells of it
-                await asyncio.sleep(0)
+                await asyncio.sleep(LOOK_AGAIN_S)
         assert hall.sessions.counts().detached == 1
 
 

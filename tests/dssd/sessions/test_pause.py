@@ -33,9 +33,10 @@ class Paused:
     def __init__(self, hall: Hall, client: Attached) -> None:
         self.client = client
         self.concluded: list[int] = []
+        self._more = asyncio.Event()
         [self._group] = hall.plant.groups.groups()
         self._registry = hall.plant.registry
-        self._registry.watch_concluded(self.concluded.append)
+        self._registry.watch_concluded(self._conclude)
         self._numbers = 0
 
     async def change(self, *, paused: bool) -> PauseSet:
@@ -50,8 +51,13 @@ class Paused:
 
     async def has_concluded(self, number: int, within_s: float = PATIENCE_S) -> None:
         async with asyncio.timeout(within_s):
-            while number not in self.concluded:  # noqa: ASYNC110 - nobody rings when it has
-                await asyncio.sleep(0)
+            while number not in self.concluded:
+                self._more.clear()
+                await self._more.wait()
+
+    def _conclude(self, number: int) -> None:
+        self.concluded.append(number)
+        self._more.set()
 
 
 @pytest.fixture

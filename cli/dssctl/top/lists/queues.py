@@ -17,9 +17,6 @@ from dssctl.top.paint.payloads import payload_lines
 if TYPE_CHECKING:
     from dss_client import ErrorCount, KeyCount, QueueEntry
 
-QUEUE_NOUNS = frozenset({"dead", "dead-keys", "dead-records", "dead-letter", "waiting"})
-"""Places in queues of a group."""
-
 
 def error_name(row: "ErrorCount | QueueEntry") -> str:
     """What names the error: its fingerprint, or the cause where it has none."""

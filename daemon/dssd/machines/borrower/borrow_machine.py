@@ -34,13 +34,9 @@ from dssd.limits import UNSUBSCRIBE_MS
 from dssd.machines.borrower import ending, grants, pausing
 from dssd.machines.borrower.events import (
     BorrowerInput,
-    Disconnected,
-    PauseTaken,
-    Received,
     Reported,
     SendToLeader,
     Started,
-    Ticked,
     Unsubscribed,
 )
 from dssd.machines.borrower.leader_link import (
@@ -61,7 +57,6 @@ from dssd.machines.borrower.state import (
 from dssd.machines.borrower.stepping import (
     Messages,
     Transitions,
-    ignore,
     ignore_message,
     take_step,
 )
@@ -255,33 +250,10 @@ MESSAGES: Messages = {
 
 LINK = LeaderLink(MESSAGES, _present, _ping, _send_report, says_goodbye=True)
 
-TRANSITIONS: Transitions = {
-    (_S.CONNECTING, Started): _start,
-    (_S.CONNECTING, Received): LINK.receive,
-    (_S.CONNECTING, Reported): ignore,
-    (_S.CONNECTING, PauseTaken): pausing.take_obeyed,
-    (_S.CONNECTING, Unsubscribed): ending.leave,
-    (_S.CONNECTING, Disconnected): ending.leave,
-    (_S.CONNECTING, Ticked): LINK.tick,
-    (_S.CONNECTED, Started): LINK.start_anew,
-    (_S.CONNECTED, Received): LINK.receive,
-    (_S.CONNECTED, Reported): _report,
-    (_S.CONNECTED, PauseTaken): pausing.take_obeyed,
-    (_S.CONNECTED, Unsubscribed): _begin_unsubscribing,
-    (_S.CONNECTED, Disconnected): ending.leave,
-    (_S.CONNECTED, Ticked): LINK.tick,
-    (_S.UNSUBSCRIBING, Started): ignore,
-    (_S.UNSUBSCRIBING, Received): LINK.receive,
-    (_S.UNSUBSCRIBING, Reported): _report_last,
-    (_S.UNSUBSCRIBING, PauseTaken): ignore,
-    (_S.UNSUBSCRIBING, Unsubscribed): ignore,
-    (_S.UNSUBSCRIBING, Disconnected): ending.leave,
-    (_S.UNSUBSCRIBING, Ticked): LINK.tick,
-    (_S.GONE, Started): ignore,
-    (_S.GONE, Received): ending.receive_gone,
-    (_S.GONE, Reported): ignore,
-    (_S.GONE, PauseTaken): ignore,
-    (_S.GONE, Unsubscribed): ignore,
-    (_S.GONE, Disconnected): ignore,
-    (_S.GONE, Ticked): ignore,
-}
+TRANSITIONS: Transitions = LINK.transitions(
+    (_S.CONNECTED,),
+    start=_start,
+    unsubscribe=_begin_unsubscribing,
+    report=_report,
+    report_last=_report_last,
+)

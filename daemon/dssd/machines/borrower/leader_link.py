@@ -13,16 +13,20 @@ Invariants: the leader epoch never falls, and a lease that was extended never en
 module does not know how streams are granted, nor in which states a message means something.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, assert_never
 
 from dss_core.ids import StreamId
-from dssd.machines.borrower import ending, grants
+from dssd.machines.borrower import ending, grants, pausing
 from dssd.machines.borrower.events import (
+    BorrowerInput,
+    Disconnected,
     Ended,
+    PauseTaken,
     Received,
     Recreate,
+    Reported,
     ResumeDelivery,
     SendToRegistry,
     Started,
@@ -39,7 +43,7 @@ from dssd.machines.borrower.state import (
     due,
     suspend,
 )
-from dssd.machines.borrower.stepping import H, Messages
+from dssd.machines.borrower.stepping import H, Messages, Transitions, ignore
 
 FIND_LEADER_MS = 1_000
 """How often a borrower asks for its leader, until one answers."""
@@ -58,6 +62,35 @@ class LeaderLink(Generic[H]):
     """Report how a stream stands; called with the time."""
     says_goodbye: bool
     """Whether a borrower that drops everything tells the leader, which then frees its streams."""
+
+    def transitions(
+        self,
+        serving: Iterable[BorrowerState],
+        *,
+        start: Callable[[H, Started, Effects], None],
+        unsubscribe: Callable[[H, Unsubscribed, Effects], None],
+        report: Callable[[H, Reported, Effects], None],
+        report_last: Callable[[H, Reported, Effects], None],
+    ) -> Transitions:
+        """What is done with each input in each state; all states in which it serves do the same."""
+        in_each: dict[BorrowerState, tuple[Callable[..., None], ...]] = {
+            BorrowerState.CONNECTING: (start, ignore, ending.leave, pausing.take_obeyed),
+            **dict.fromkeys(serving, (self.start_anew, report, unsubscribe, pausing.take_obeyed)),
+            BorrowerState.UNSUBSCRIBING: (ignore, report_last, ignore, ignore),
+        }
+        table: dict[tuple[BorrowerState, type[BorrowerInput]], Callable[..., None]] = {}
+        for state, (started, reported, unsubscribed, pause_taken) in in_each.items():
+            table |= {
+                (state, Started): started,
+                (state, Received): self.receive,
+                (state, Reported): reported,
+                (state, PauseTaken): pause_taken,
+                (state, Unsubscribed): unsubscribed,
+                (state, Disconnected): ending.leave,
+                (state, Ticked): self.tick,
+            }
+        gone = dict.fromkeys(((BorrowerState.GONE, kind) for _, kind in table), ignore)
+        return {**table, **gone, (BorrowerState.GONE, Received): ending.receive_gone}
 
     def start_anew(self, state: H, given: Started, effects: Effects) -> None:
         """Started while it runs: impossible, so this incarnation is not to be trusted."""

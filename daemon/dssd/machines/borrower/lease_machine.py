@@ -41,16 +41,12 @@ from dssd.limits import UNSUBSCRIBE_MS
 from dssd.machines.borrower import ending, grants, pausing
 from dssd.machines.borrower.events import (
     BorrowerInput,
-    Disconnected,
-    PauseTaken,
     ProgressDurable,
-    Received,
     Recreate,
     Reported,
     SendToLeader,
     SendToRegistry,
     Started,
-    Ticked,
     Unsubscribed,
 )
 from dssd.machines.borrower.leader_link import (
@@ -70,7 +66,6 @@ from dssd.machines.borrower.state import (
 from dssd.machines.borrower.stepping import (
     Messages,
     Transitions,
-    ignore,
     ignore_message,
     take_step,
 )
@@ -352,40 +347,10 @@ MESSAGES: Messages = {
 
 LINK = LeaderLink(MESSAGES, _present, _ask_renewal, _send_state, says_goodbye=False)
 
-TRANSITIONS: Transitions = {
-    (_S.CONNECTING, Started): _start,
-    (_S.CONNECTING, Received): LINK.receive,
-    (_S.CONNECTING, Reported): ignore,
-    (_S.CONNECTING, PauseTaken): pausing.take_obeyed,
-    (_S.CONNECTING, Unsubscribed): ending.leave,
-    (_S.CONNECTING, Disconnected): ending.leave,
-    (_S.CONNECTING, Ticked): LINK.tick,
-    (_S.REPLAYING, Started): LINK.start_anew,
-    (_S.REPLAYING, Received): LINK.receive,
-    (_S.REPLAYING, Reported): _report,
-    (_S.REPLAYING, PauseTaken): pausing.take_obeyed,
-    (_S.REPLAYING, Unsubscribed): _begin_unsubscribing,
-    (_S.REPLAYING, Disconnected): ending.leave,
-    (_S.REPLAYING, Ticked): LINK.tick,
-    (_S.UPDATING, Started): LINK.start_anew,
-    (_S.UPDATING, Received): LINK.receive,
-    (_S.UPDATING, Reported): _report,
-    (_S.UPDATING, PauseTaken): pausing.take_obeyed,
-    (_S.UPDATING, Unsubscribed): _begin_unsubscribing,
-    (_S.UPDATING, Disconnected): ending.leave,
-    (_S.UPDATING, Ticked): LINK.tick,
-    (_S.UNSUBSCRIBING, Started): ignore,
-    (_S.UNSUBSCRIBING, Received): LINK.receive,
-    (_S.UNSUBSCRIBING, Reported): _report_last,
-    (_S.UNSUBSCRIBING, PauseTaken): ignore,
-    (_S.UNSUBSCRIBING, Unsubscribed): ignore,
-    (_S.UNSUBSCRIBING, Disconnected): ending.leave,
-    (_S.UNSUBSCRIBING, Ticked): LINK.tick,
-    (_S.GONE, Started): ignore,
-    (_S.GONE, Received): ending.receive_gone,
-    (_S.GONE, Reported): ignore,
-    (_S.GONE, PauseTaken): ignore,
-    (_S.GONE, Unsubscribed): ignore,
-    (_S.GONE, Disconnected): ignore,
-    (_S.GONE, Ticked): ignore,
-}
+TRANSITIONS: Transitions = LINK.transitions(
+    (_S.REPLAYING, _S.UPDATING),
+    start=_start,
+    unsubscribe=_begin_unsubscribing,
+    report=_report,
+    report_last=_report_last,
+)

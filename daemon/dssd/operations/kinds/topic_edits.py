@@ -42,23 +42,11 @@ from dssd.store.port import Put, Store, VersionIs
 from dssd.store.rows import OperationRow, TopicRow
 from dssd.topics import model
 from dssd.topics.catalogue import Catalogue, Topic
-from dssd.topics.retention import shares
+from dssd.topics.retention import Expires, shares
 
 
-class EditedLog(Log, Protocol):
+class EditedLog(Log, Expires, Protocol):
     """What edits ask of the log."""
-
-    def kept_bytes(self, storage_topic_id: int) -> int:
-        """Bytes of its files that hold records which are kept."""
-
-    async def expiring(
-        self,
-        storage_topic_id: int,
-        retention_ms: int | None,
-        retention_bytes: int | None,
-        now_us: int,
-    ) -> Expiring:
-        """What a retention would take now; nothing is deleted."""
 
     async def sync(self, storage_topic_id: int) -> None:
         """Return once all that was appended before is durable."""

@@ -1,15 +1,9 @@
 from collections.abc import Iterable
-from typing import get_args
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from dss_core.errors import GroupDestroyed
 from dss_core.progress import Progress
 from dssd.machines.borrower.borrow_machine import (
-    MESSAGES,
-    TRANSITIONS,
     step,
 )
 from dssd.machines.borrower.events import (
@@ -66,13 +60,11 @@ from support.played_borrower import (
     SESSION,
     A,
     B,
-    Obedient,
     bare,
     granted,
     kind_of,
     report,
 )
-from support.proof_share import share
 
 S = BorrowerState
 STATES = (S.CONNECTING, S.CONNECTED, S.UNSUBSCRIBING, S.GONE)
@@ -259,22 +251,6 @@ def test_each_state_answers_each_input(state: BorrowerState, given_input: Borrow
     assert (borrower.state, effects) == EXPECTED[state, kind_of(given_input)]
 
 
-def test_the_tables_are_total() -> None:
-    assert set(TRANSITIONS) == {
-        (state, kind) for state in STATES for kind in get_args(BorrowerInput)
-    }
-    assert set(MESSAGES) == {
-        (state, kind) for state in STATES if state is not S.GONE for kind in get_args(ToBorrower)
-    }
-
-
-def test_the_leader_is_looked_for_every_second_until_it_answers() -> None:
-    borrower = borrower_in(S.CONNECTING)
-    assert sent(after(borrower, Ticked(999))) == []
-    assert sent(after(borrower, Ticked(1_000))) == [WANTED]
-    assert sent(after(borrower, Ticked(2_000))) == [WANTED]
-
-
 def test_a_message_of_an_older_leader_is_ignored() -> None:
     borrower = borrower_in(S.CONNECTED, granted())
     stale = Invalidate(ME, LEADER - 1, "stale")
@@ -292,45 +268,6 @@ def test_a_newer_leader_is_shown_what_is_held() -> None:
 def test_a_message_for_another_incarnation_is_ignored() -> None:
     borrower = borrower_in(S.CONNECTED, granted())
     assert after(borrower, Received(Invalidate(b"other", LEADER, "x"), 10)) == []
-
-
-def test_a_higher_grant_epoch_replaces_and_a_lower_one_is_refused() -> None:
-    borrower = borrower_in(S.CONNECTED, granted(epoch=2))
-    newer = granted(epoch=5, floor=30)
-    effects = after(borrower, Received(grant(newer), 10))
-    assert effects[:2] == [DropStream(A, 2, "granted anew"), InstallStream(newer)]
-    late = after(borrower, Received(grant(granted(epoch=2)), 20))
-    assert sent(late) == [FINISHED]
-    assert borrower.streams[A].report.grant_epoch == 5
-
-
-def test_a_grant_that_was_revoked_before_it_came_installs_nothing() -> None:
-    borrower = borrower_in(S.CONNECTED)
-    assert sent(after(borrower, Received(Revoke(ME, LEADER, A, 2, 10_000), 10))) == [FINISHED]
-    assert sent(after(borrower, Received(grant(granted(epoch=2)), 20))) == [FINISHED]
-    assert borrower.streams == {}
-
-
-def test_a_report_is_sent_again_at_doubling_intervals_until_it_is_durable() -> None:
-    borrower = borrower_in(S.CONNECTED, granted())
-    step(borrower, Reported((report(floor=20),), 0))
-    at_ms: list[int] = []
-    for now_ms in range(0, 5_000, 10):
-        step(borrower, Received(PingResponse(ME, LEADER, now_ms), now_ms))
-        updates = [
-            message
-            for message in sent(after(borrower, Ticked(now_ms)))
-            if isinstance(message, UpdateProgress)
-        ]
-        at_ms += [now_ms] * len(updates)
-    assert at_ms == [250, 750, 1_750, 3_250, 4_750]
-    step(borrower, Received(ProgressSaved(ME, LEADER, A, 2, Progress(20)), 5_000))
-    assert not [
-        message
-        for now_ms in range(5_000, 5_900, 100)
-        for message in sent(after(borrower, Ticked(now_ms)))
-        if isinstance(message, UpdateProgress)
-    ]
 
 
 def test_what_is_saved_only_in_part_is_sent_again() -> None:
@@ -368,30 +305,6 @@ def test_reports_never_take_anything_back() -> None:
     step(borrower, Reported((report(floor=20, sent=32),), 1))
     held = borrower.streams[A].report
     assert (held.progress, held.frontier, held.sent) == (Progress(30), 30, 35)
-
-
-def test_a_report_for_a_grant_that_is_not_held_goes_nowhere() -> None:
-    borrower = borrower_in(S.CONNECTED, granted())
-    assert after(borrower, Reported((report(B), report(A, epoch=1)), 0)) == []
-
-
-def test_invalidating_one_stream_leaves_the_others_alone() -> None:
-    borrower = borrower_in(S.CONNECTED, granted(A), granted(B))
-    effects = after(borrower, Received(Invalidate(ME, LEADER, "fenced", A, 2), 10))
-    assert effects == [DropStream(A, 2, "fenced")]
-    assert set(borrower.streams) == {B}
-
-
-def test_invalidating_an_older_grant_is_ignored() -> None:
-    borrower = borrower_in(S.CONNECTED, granted(epoch=2))
-    assert after(borrower, Received(Invalidate(ME, LEADER, "fenced", A, 1), 10)) == []
-
-
-def test_a_removed_group_ends_it_for_good_with_the_code() -> None:
-    borrower = borrower_in(S.CONNECTED, granted())
-    code = GroupDestroyed.code
-    effects = after(borrower, Received(Invalidate(ME, LEADER, code), 10))
-    assert effects == [DropStream(A, 2, code), Ended(code, code)]
 
 
 def test_a_silent_leader_suspends_delivery_and_is_looked_for() -> None:
@@ -471,71 +384,9 @@ def test_while_unsubscribing_the_revoke_of_a_stream_that_is_not_held_is_answered
     assert effects == [SendToLeader(RevokeFinished(ME, LEADER, B, 3))]
 
 
-def test_unsubscribing_ends_by_its_timeout_with_what_is_known() -> None:
-    borrower = borrower_in(S.UNSUBSCRIBING, granted())
-    effects = after(borrower, Ticked(5_000))
-    assert Disconnect(ME, LEADER, (report(),)) in sent(effects)
-    assert effects[-1] == Ended("unsubscribe timed out")
-
-
 def test_unsubscribing_without_streams_ends_at_once() -> None:
     borrower = borrower_in(S.CONNECTED)
     assert after(borrower, Unsubscribed(0)) == [
         SendToLeader(Disconnect(ME, LEADER, ())),
         Ended("unsubscribed"),
     ]
-
-
-def test_standing_is_told_when_it_changes() -> None:
-    borrower = Borrower(ME, SESSION, "ann", LEASE_MS)
-    told: list[str] = []
-    for given_input in (
-        Started(0),
-        Received(LeaderConnectResponse(ME, LEADER, LEASE_MS), 1),
-        Received(grant(granted()), 2),
-        Received(grant(granted()), 3),
-        Received(Revoked(ME, LEADER, A, 2, Progress(20)), 4),
-    ):
-        effects = step(borrower, given_input)[1]
-        told += [effect.state for effect in effects if isinstance(effect, Standing)]
-    assert told == ["connecting", "standby", "active", "standby"]
-
-
-STREAMS = st.sampled_from([A, B])
-EPOCHS = st.integers(0, 3)
-TIMES = st.integers(0, 12_000)
-REPORTS = st.builds(report, STREAMS, EPOCHS, st.integers(0, 9), st.none() | st.integers(0, 9))
-GRANTS = st.lists(st.builds(granted, STREAMS, EPOCHS, st.integers(0, 9)), max_size=2).map(tuple)
-ME_TOO = st.just(ME)
-ANY_MESSAGE = st.one_of(
-    st.builds(LeaderConnectResponse, ME_TOO, EPOCHS, st.just(LEASE_MS)),
-    st.builds(PingResponse, ME_TOO, EPOCHS, TIMES),
-    st.builds(Grant, ME_TOO, EPOCHS, GRANTS, st.just(LEASE_MS)),
-    st.builds(ProgressSaved, ME_TOO, EPOCHS, STREAMS, EPOCHS, st.integers(0, 9).map(Progress)),
-    st.builds(Revoke, ME_TOO, EPOCHS, STREAMS, EPOCHS, st.just(10_000)),
-    st.builds(Revoked, ME_TOO, EPOCHS, STREAMS, EPOCHS, st.just(Progress(12))),
-    st.builds(Invalidate, ME_TOO, EPOCHS, st.just("x"), st.none() | STREAMS, EPOCHS),
-    st.builds(PauseChanged, ME_TOO, EPOCHS, st.builds(Pause, EPOCHS, st.booleans())),
-)
-ANY_INPUT = st.one_of(
-    st.builds(Started, TIMES),
-    st.builds(Received, ANY_MESSAGE, TIMES),
-    st.builds(Reported, st.lists(REPORTS, max_size=2).map(tuple), TIMES, st.booleans()),
-    st.builds(PauseTaken, EPOCHS, TIMES),
-    st.builds(Unsubscribed, TIMES),
-    st.builds(Disconnected, TIMES),
-    st.builds(Ticked, TIMES),
-)
-
-
-@settings(max_examples=share(25, 400), deadline=None)
-@given(st.lists(ANY_INPUT, max_size=40))
-def test_any_inputs_in_any_order_keep_the_session_consistent(
-    inputs: list[BorrowerInput],
-) -> None:
-    """What the session is told to install and drop always fits what it has."""
-    borrower = Borrower(ME, SESSION, "ann", LEASE_MS)
-    session = Obedient()
-    for given_input in inputs:
-        session.obey(borrower, step(borrower, given_input)[1])
-        assert borrower.state in STATES

@@ -121,6 +121,12 @@ def test_an_invalid_stream_costs_no_other(holder: Holder) -> None:
     assert set(holder.streams) == {B}
 
 
+def test_an_older_grant_of_a_stream_that_is_invalid_costs_nothing(holder: Holder) -> None:
+    effects: Effects = []
+    ending.invalidate(holder, Invalidate(ME, 0, "fenced", A, 1), 0, effects)
+    assert effects == []
+
+
 def test_the_last_stream_that_is_taken_back_ends_a_borrower_that_is_leaving(holder: Holder) -> None:
     ending.begin_leaving(holder, 0)
     grants.drop(holder, B, "revoked", [])

@@ -1,11 +1,7 @@
 from collections.abc import Iterable
-from typing import get_args
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from dss_core.errors import GroupDestroyed
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dssd.machines.borrower.events import (
@@ -23,13 +19,12 @@ from dssd.machines.borrower.events import (
     ResumeDelivery,
     RevokeStream,
     SetPaused,
-    Standing,
     Started,
     SuspendDelivery,
     Ticked,
     Unsubscribed,
 )
-from dssd.machines.borrower.lease_machine import MESSAGES, TRANSITIONS, step
+from dssd.machines.borrower.lease_machine import step
 from dssd.machines.borrower.state import BorrowerState, LeaseBorrower
 from dssd.machines.messages import (
     Disconnect,
@@ -63,13 +58,11 @@ from support.played_borrower import (
     A,
     B,
     C,
-    Obedient,
     bare,
     granted,
     kind_of,
     report,
 )
-from support.proof_share import share
 
 S = BorrowerState
 STATES = (S.CONNECTING, S.REPLAYING, S.UPDATING, S.UNSUBSCRIBING, S.GONE)
@@ -263,22 +256,6 @@ def test_each_state_answers_each_input(state: BorrowerState, given_input: Borrow
     assert (borrower.state, effects) == EXPECTED.get((state, kind_of(given_input)), (state, []))
 
 
-def test_the_tables_are_total() -> None:
-    assert set(TRANSITIONS) == {
-        (state, kind) for state in STATES for kind in get_args(BorrowerInput)
-    }
-    assert set(MESSAGES) == {
-        (state, kind) for state in STATES if state is not S.GONE for kind in get_args(ToBorrower)
-    }
-
-
-def test_the_leader_is_looked_for_every_second_until_it_sends_a_set() -> None:
-    borrower = borrower_in(S.CONNECTING)
-    assert after(borrower, Ticked(999)) == []
-    assert after(borrower, Ticked(1_000)) == [wanted(leader=0, at_ms=1_000)]
-    assert after(borrower, Ticked(2_000)) == [wanted(leader=0, at_ms=2_000)]
-
-
 # Versions
 
 
@@ -337,17 +314,6 @@ def test_what_is_taken_over_but_not_held_is_said_to_be_dropped() -> None:
     late = after(borrower, updated(4, 5, granted(A), granted(B), granted(C)))
     assert RevokeFinished(ME, LEADER, C, 2) in late
     assert C not in borrower.streams
-
-
-def test_a_higher_grant_epoch_in_a_set_replaces_the_grant() -> None:
-    borrower = borrower_in(S.UPDATING)
-    anew = granted(B, epoch=3, floor=20)
-    effects = after(borrower, updated(4, 5, granted(A), anew))
-    assert effects == [
-        DropStream(B, 2, "granted anew"),
-        InstallStream(anew),
-        states(5, report(B, epoch=3, floor=20), old=4, asks=True),
-    ]
 
 
 # Taken-over streams
@@ -439,21 +405,6 @@ def test_a_first_set_that_comes_late_is_not_delivered_before_a_renewal() -> None
     assert after(borrower, Received(renewed(3, heard_ms=4_000), 4_010)) == [ResumeDelivery()]
 
 
-def test_a_report_is_sent_again_at_doubling_intervals_until_it_is_durable() -> None:
-    borrower = borrower_in(S.REPLAYING)
-    for stream in (A, B):
-        step(borrower, Received(ProgressSaved(ME, LEADER, stream, 2, Progress(10)), 0))
-    step(borrower, Reported((report(floor=20),), 0))
-    at_ms: list[int] = []
-    for now_ms in range(0, 5_000, 10):
-        step(borrower, Received(renewed(3, heard_ms=now_ms), now_ms))
-        effects = after(borrower, Ticked(now_ms))
-        at_ms += [now_ms] * effects.count(states(3, report(floor=20), at_ms=now_ms))
-    assert at_ms == [250, 750, 1_750, 3_250, 4_750]
-    step(borrower, Received(ProgressSaved(ME, LEADER, A, 2, Progress(20)), 5_000))
-    assert borrower.timers.at_ms(A) is None
-
-
 # The end
 
 
@@ -491,85 +442,3 @@ def test_unsubscribing_ends_when_the_leader_has_accepted_everything() -> None:
     borrower = borrower_in(S.UNSUBSCRIBING)
     effects = after(borrower, renewed(3, accepted=[A, B]))
     assert effects[-2:] == [Disconnect(ME, LEADER, ()), Ended("unsubscribed")]
-
-
-def test_unsubscribing_ends_by_its_timeout_with_what_is_known() -> None:
-    borrower = borrower_in(S.UNSUBSCRIBING)
-    effects = after(borrower, Ticked(5_000))
-    assert GOODBYE in effects
-    assert effects[-1] == Ended("unsubscribe timed out")
-
-
-def test_invalidating_one_stream_leaves_the_others_alone() -> None:
-    borrower = borrower_in(S.REPLAYING)
-    effects = after(borrower, Invalidate(ME, LEADER, "fenced", A, 2))
-    assert effects == [DropStream(A, 2, "fenced")]
-    assert set(borrower.streams) == {B}
-    assert after(borrower, Invalidate(ME, LEADER, "fenced", B, 1)) == []
-
-
-def test_a_removed_group_ends_it_for_good_with_the_code() -> None:
-    borrower = borrower_in(S.REPLAYING)
-    code = GroupDestroyed.code
-    effects = after(borrower, Invalidate(ME, LEADER, code))
-    assert effects == [*dropped(code), Ended(code, code)]
-
-
-def test_standing_is_told_when_it_changes() -> None:
-    borrower = LeaseBorrower(ME, SESSION, "ann", LEASE_MS)
-    told: list[str] = []
-    for given_input in (
-        Started(0),
-        Received(leased(1), 1),
-        Received(updated(1, 2, granted()), 2),
-        Received(Revoked(ME, LEADER, A, 2, Progress(10)), 3),
-    ):
-        effects = step(borrower, given_input)[1]
-        told += [effect.state for effect in effects if isinstance(effect, Standing)]
-    assert told == ["connecting", "standby", "active", "standby"]
-
-
-STREAMS = st.sampled_from([A, B])
-EPOCHS = st.integers(0, 3)
-VERSIONS = st.integers(0, 4)
-TIMES = st.integers(0, 12_000)
-REPORTS = st.builds(report, STREAMS, EPOCHS, st.integers(0, 9), st.none() | st.integers(0, 9))
-SETS = st.lists(st.builds(granted, STREAMS, EPOCHS, st.integers(0, 9)), max_size=2).map(tuple)
-TAKEN = st.lists(st.builds(Taken, STREAMS, EPOCHS, st.just(5)), max_size=2).map(tuple)
-ACCEPTED = st.lists(st.tuples(STREAMS, EPOCHS), max_size=2).map(tuple)
-ME_TOO = st.just(ME)
-ANY_MESSAGE = st.one_of(
-    st.builds(LeaderConnectResponse, ME_TOO, EPOCHS, st.just(LEASE_MS)),
-    st.builds(ProgressSaved, ME_TOO, EPOCHS, STREAMS, EPOCHS, st.integers(0, 9).map(Progress)),
-    st.builds(Revoked, ME_TOO, EPOCHS, STREAMS, EPOCHS, st.integers(0, 9).map(Progress)),
-    st.builds(Invalidate, ME_TOO, EPOCHS, st.just("x"), st.none() | STREAMS, EPOCHS),
-    st.builds(PauseChanged, ME_TOO, EPOCHS, st.builds(Pause, EPOCHS, st.booleans())),
-    st.builds(LeaseStreams, ME_TOO, EPOCHS, VERSIONS, SETS, st.just(LEASE_MS), TIMES),
-    st.builds(UpdateStreams, ME_TOO, EPOCHS, VERSIONS, VERSIONS, SETS, TAKEN, TIMES),
-    st.builds(RenewStreamLease, ME_TOO, EPOCHS, VERSIONS, TIMES, st.none() | VERSIONS, ACCEPTED),
-)
-ANY_INPUT = st.one_of(
-    st.builds(Started, TIMES),
-    st.builds(Received, ANY_MESSAGE, TIMES),
-    st.builds(Reported, st.lists(REPORTS, max_size=2).map(tuple), TIMES, st.booleans()),
-    st.builds(PauseTaken, EPOCHS, TIMES),
-    st.builds(Unsubscribed, TIMES),
-    st.builds(Disconnected, TIMES),
-    st.builds(Ticked, TIMES),
-)
-
-
-@settings(max_examples=share(25, 400), deadline=None)
-@given(st.lists(ANY_INPUT, max_size=40))
-def test_any_inputs_in_any_order_keep_the_session_consistent(
-    inputs: list[BorrowerInput],
-) -> None:
-    """What the session is told to install and drop always fits what it has; versions rise."""
-    borrower = LeaseBorrower(ME, SESSION, "ann", LEASE_MS)
-    session = Obedient()
-    version = 0
-    for given_input in inputs:
-        session.obey(borrower, step(borrower, given_input)[1])
-        assert borrower.state in STATES
-        assert borrower.version >= version
-        version = borrower.version
