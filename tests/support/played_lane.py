@@ -93,6 +93,8 @@ class PlayedLane:
     def lend(self) -> None:
         """To a new holder: what the last one had not saved is forgotten."""
         self.epoch += 1
+        self._has_told = False
+        """The client has said how far it came in the stream."""
         self.reports.clear()
         self.answers.clear()
         self.out.clear()
@@ -258,7 +260,9 @@ class PlayedLane:
                 self.out.pop((level, at), None)
         told = [*handed_out, *acked, *(at for nak in naks for at in range(nak.start, nak.end))]
         frontier = self.records if level == MAIN else 0
-        named = _ranges(told) if level == RETRY else ()
+        # What comes alone lies below the frontier that was told before: it is named too.
+        named = _ranges(told) if level == RETRY or self._has_told else ()
+        self._has_told = self._has_told or level == MAIN
         self.feed(
             Settle(GRANT + level, _ranges(acked), tuple(naks), frontier, handed_out=named),
         )

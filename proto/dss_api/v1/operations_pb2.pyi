@@ -677,7 +677,7 @@ class RedriveDeadLetters(_message.Message):
     end_us: _builtins.int
     """only if it became a dead letter before then"""
     canary: _builtins.int
-    """redrive so many first, the others after these succeed"""
+    """redrive so many first, the others when these are finished"""
     canary_percent: _builtins.int
     """if more of those fail, the others stay"""
     @_builtins.property

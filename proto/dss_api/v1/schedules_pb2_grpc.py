@@ -87,7 +87,7 @@ class SchedulesServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Trigger(self, request, context):
-        """answers once its operation is applied
+        """once its operation is applied
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -22,7 +22,7 @@ class SchedulesStub:
     Describe: _aio.UnaryUnaryMultiCallable[_schedules_pb2.DescribeScheduleRequest, _schedules_pb2.ScheduleDescription]
     Preview: _aio.UnaryUnaryMultiCallable[_schedules_pb2.PreviewScheduleRequest, _schedules_pb2.PreviewScheduleReply]
     Trigger: _aio.UnaryUnaryMultiCallable[_schedules_pb2.TriggerScheduleRequest, _schedules_pb2.ScheduleRun]
-    """answers once its operation is applied"""
+    """once its operation is applied"""
     Tasks: _aio.UnaryUnaryMultiCallable[_schedules_pb2.ListTasksRequest, _schedules_pb2.ListTasksReply]
 
 class SchedulesServicer(metaclass=_abc_1.ABCMeta):
@@ -57,7 +57,7 @@ class SchedulesServicer(metaclass=_abc_1.ABCMeta):
         request: _schedules_pb2.TriggerScheduleRequest,
         context: _aio.ServicerContext[_schedules_pb2.TriggerScheduleRequest, _abc.Awaitable[_schedules_pb2.ScheduleRun]],
     ) -> _abc.Awaitable[_schedules_pb2.ScheduleRun]:
-        """answers once its operation is applied"""
+        """once its operation is applied"""
 
     @_abc_1.abstractmethod
     def Tasks(

@@ -368,12 +368,12 @@ class Subscribe(_message.Message):
     $share/G/F, $queue/G/F, or a plain filter: private
     """
     ack_wait_ms: _builtins.int
-    """for a group that this use declares"""
+    """if this subscription declares the group"""
     by_shard: _builtins.bool
     """the program keeps state by shard: no stream of a shard is lent to"""
     @_builtins.property
     def start(self) -> _types_pb2.Start:
-        """for a group that this use declares"""
+        """if this subscription declares the group"""
 
     def __init__(
         self,
@@ -781,9 +781,9 @@ class TakenBack(_message.Message):
     OUT_FIELD_NUMBER: _builtins.int
     grant: _builtins.int
     number: _builtins.int
-    """of the item that it answers"""
+    """of the item answered"""
     out: _builtins.bool
-    """the program still has the first record; the client dropped the others"""
+    """the program still has the first record; the others are dropped"""
     def __init__(
         self,
         *,
@@ -956,7 +956,7 @@ class PauseTaken(_message.Message):
     TURN_FIELD_NUMBER: _builtins.int
     subscription: _builtins.int
     turn: _builtins.int
-    """of the item that it answers"""
+    """of the item answered"""
     def __init__(
         self,
         *,

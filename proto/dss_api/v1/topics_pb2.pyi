@@ -371,7 +371,7 @@ class LocateRequest(_message.Message):
     start_us: _builtins.int
     """from the first record appended then or later; absent: all"""
     end_us: _builtins.int
-    """before the first record appended then or later; absent: to the end"""
+    """before the first record appended then or later; absent: end"""
     dead_letters: _builtins.str
     """a group: its dead letters of the topic, by the time they died"""
     def __init__(
@@ -407,7 +407,7 @@ class LocateReply(_message.Message):
     """of the daemon's data"""
     @_builtins.property
     def ranges(self) -> _containers.RepeatedCompositeFieldContainer[Global___LocatedRange]:
-        """all streams, older storage topics first; dead letters: each piece"""
+        """of all streams, oldest first; dead letters: each piece"""
 
     def __init__(
         self,

@@ -1,5 +1,6 @@
 """A redrive of which some go first: the others follow, or stay dead."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,8 @@ from dss_sim.played_groups import Member
 from dssd.machines.messages import GrantedStream, StreamReport, UpdateProgress
 from dssd.machines.queues import BURY
 from dssd.operations.kinds import canary
-from dssd.store.rows import GroupRow, OperationRow
+from dssd.store.port import Put, Write
+from dssd.store.rows import GroupRow, OperationRow, PendingMoveRow
 from support.laned_groups import laned
 from support.operated_groups import ANA, Works
 from support.queued_entries import Failed, append_entries
@@ -153,6 +155,32 @@ async def test_a_canary_that_is_cancelled_brings_nothing_more_back(works: Works)
     ended = await works.ended(row.number)
     assert ended.state == "cancelled"
     assert ended.failure.endswith("not yet; 1 of 5 dead letters came back")
+
+
+async def test_a_canary_that_is_cancelled_as_the_others_are_called_brings_none_of_them(
+    works: Works, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holding, _ = await held(works)
+    row = await works.operations.apply(CANARY, caller=ANA)
+    await holding.take()
+    store = works.plant.store
+    commit = store.commit
+
+    async def cancelled_before(writes: Sequence[Write], *more: object) -> object:
+        if any(isinstance(each, Put) and isinstance(each.row, PendingMoveRow) for each in writes):
+            monkeypatch.setattr(store, "commit", commit)
+            await works.operations.cancel(row.number, caller=ANA)
+        return await commit(writes, *more)  # type: ignore[arg-type] # of commit
+
+    monkeypatch.setattr(store, "commit", cancelled_before)
+    await holding.brings_back(row, 0, 1)
+    holding.reports(retry=Progress(2))
+    granted = await holding.take(again=True)
+    assert granted.queues[DEAD - 1].redriving == 0
+    ended = await works.ended(row.number)
+    assert (ended.state, ended.failure.rpartition("; ")[2]) == (
+        "cancelled", "2 of 5 dead letters came back",
+    )  # fmt: skip
 
 
 async def test_a_redrive_is_taken_back_as_far_as_its_records_wait(works: Works) -> None:

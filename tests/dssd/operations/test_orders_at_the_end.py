@@ -137,12 +137,12 @@ async def test_others_that_went_on_their_way_before_they_were_asked_for_stay_dea
     await member.granted(1)
     usual = Canaries._bring_others
 
-    async def late(canaries: Canaries, asked: Canary) -> None:
+    async def late(canaries: Canaries, asked: Canary, stopped: asyncio.Event) -> None:
         reported(member, granted, done, floor=1)
         await works.given_back(member, 1)
         while await state_of(works) != "finished":  # noqa: ASYNC110 - it is told to nobody
             await asyncio.sleep(LOOK_AGAIN_S)
-        await usual(canaries, asked)
+        await usual(canaries, asked, stopped)
 
     monkeypatch.setattr(Canaries, "_bring_others", late)
     row = await works.operations.apply(RedriveDeadLetters("g", canary=1), caller=ANA)

@@ -178,7 +178,7 @@ class Canaries:
                 await self._until_quiet(canary)
                 return self._left_dead(canary, failed)
             if failed is not None:
-                await self._bring_others(canary)
+                await self._bring_others(canary, stopped)
                 await self._until_back(canary, stopped)
             await self._until_quiet(canary)
             if failed is not None and not stopped.is_set() and await self._has_missed(canary):
@@ -215,11 +215,14 @@ class Canaries:
             for lane, view in asked
         )
 
-    async def _bring_others(self, canary: Canary) -> None:
+    async def _bring_others(self, canary: Canary, stopped: asyncio.Event) -> None:
         moves = canary.moves(whole=True)
         group = self._groups.get(canary.group_id)
         await self._store.commit([Put(move_row(group, move)) for move in moves])
         self._registry.instruct(canary.group_id, MoveCursors(canary.number, moves))
+        if stopped.is_set():
+            # The leader was told so before it knew of the others.
+            self._registry.instruct(canary.group_id, CancelMoves(canary.number))
 
     async def _until_back(self, canary: Canary, stopped: asyncio.Event) -> None:
         while not stopped.is_set():

@@ -793,6 +793,7 @@ class AnyLane(RuleBasedStateMachine):
         self.lane = PlayedLane(6)
         self.acked: set[int] = set()
         """Or passed over."""
+        self.given_up: set[int] = set()
         self.number = 7
 
     def _origin(self, level: int, at: int) -> int:
@@ -840,6 +841,31 @@ class AnyLane(RuleBasedStateMachine):
         self.number += 1
         self.lane.errand(what, *chosen, number=self.number)
 
+    def _dead_as_saved(self) -> list[int]:
+        """What an operator sees of the dead letters."""
+        is_done = self.lane.saved.queues[1].progress.is_acked
+        return [at for at in range(len(self.lane.queues[DEAD])) if not is_done(at)]
+
+    @precondition(lambda self: self._dead_as_saved())
+    @rule(data=st.data())
+    def redrive(self, data: st.DataObject) -> None:
+        at = data.draw(st.sampled_from(self._dead_as_saved()))
+        self.lane.redrive(at, at + 1)
+
+    @precondition(lambda self: self._dead_as_saved())
+    @rule(data=st.data())
+    def discard(self, data: st.DataObject) -> None:
+        retry, dead = self.lane.saved.queues
+        if dead.redriving:
+            dead = dead.stop_redrive()
+        named = data.draw(st.sets(st.sampled_from(self._dead_as_saved()), min_size=1))
+        given_up = {self._origin(DEAD, at) for at in named}
+        dead = dead.discard(7, normalised((at, at + 1) for at in named))
+        self.lane.saved = replace(self.lane.saved, queues=(retry, dead))
+        self.lane.lend()
+        self.given_up |= given_up
+        self.acked |= given_up
+
     @rule(holds=st.booleans(), refuses=st.booleans())
     def change_the_log(self, holds: bool, refuses: bool) -> None:
         self.lane.holds, self.lane.refuses = holds, refuses
@@ -857,6 +883,10 @@ class AnyLane(RuleBasedStateMachine):
             return
         for record, levels in enumerate(self.lane.places()):
             assert len(levels) == 1 or (not levels and record in self.acked), (record, levels)
+
+    @invariant()
+    def nobody_has_what_was_given_up(self) -> None:
+        assert not self.given_up & {self._origin(*place) for place in self.lane.out}
 
     def teardown(self) -> None:
         """In the end each is acknowledged or dead."""
