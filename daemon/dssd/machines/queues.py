@@ -43,8 +43,8 @@ RETRY_NOW, RETRY_LATER, SKIP, BURY = "now", "later", "skip", "dead"
 times again; pass them over; or make them dead letters."""
 
 HAD_LEFT = "left"
-"""Only for dead letters: an operation was to discard these, but they had left before. The holder has
-nothing to do; the operation is told."""
+"""Only for dead letters: an operation was to discard these, but they had left before. The holder
+has nothing to do; the operation is told."""
 
 
 class Errand(NamedTuple):

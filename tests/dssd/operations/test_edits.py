@@ -150,7 +150,7 @@ async def test_an_edit_of_what_becomes_of_failures_is_told_and_taken_back(works:
         "edit billing@orders/#: max-deliver from 5 to 3, backoff from 1s,5s to 7ms, "
         "queue-records from 1,000,000 to 9"
     )
-    assert [sentence.split()[0] for sentence in plan.effects] == ["What", "What", "Queues"]
+    assert [sentence.split()[0] for sentence in plan.effects] == ["What", "Records", "Queues"]
     edit = await works.apply(change)
     edited = await group_row(works)
     assert (edited.max_deliver, edited.backoff_ms, edited.queue_records) == (3, "7", 9)
