@@ -126,7 +126,7 @@ async def test_a_stream_that_is_not_looked_through_is_refused_for_whole_keys_alo
 ) -> None:
     await blocked(works)
     monkeypatch.setattr(queue_choice.ChoiceBudget.__init__, "__defaults__", (1,))
-    with pytest.raises(KeysBeyondLook, match="more dead letters than a plan looks through"):
+    with pytest.raises(KeysBeyondLook, match="more dead letters than a plan reads"):
         await planned(works, RedriveDeadLetters("g", error="123"))
     _, ranges = await planned(works, RedriveDeadLetters("g", error="123", unordered=True))
     assert ranges == ((0, 1), (3, 4), (6, 7))
