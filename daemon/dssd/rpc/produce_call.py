@@ -126,7 +126,6 @@ class ProduceCall:
         self._flights: deque[_Flight] = deque()
         self._reading = True
         self._broken: DssError | None = None
-        self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
         """The oldest flight was answered, or none will be added."""
         self._answered = asyncio.Event()
