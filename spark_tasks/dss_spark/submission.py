@@ -43,7 +43,6 @@ PACKAGES = ("dss_api", "dss_bulk", "dss_client", "dss_core", "dss_spark")
 ENTRY = Path(__file__).parent / "entry" / "drive_job.py"
 _LOCAL = re.compile(r"local(\[(?P<tasks>\d+|\*)(,(?P<attempts>\d+))?\])?")
 _HOST = re.compile(r"(?P<host>[^:/,]+|\[[0-9a-fA-F:]+\]):(?P<port>\d+)")
-_CLUSTER_MODES = ("yarn",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,6 @@ import pytest
 
 from support.dssctl_call import Completed
 
-RECORDS = "".join(f"{each}\n" for each in range(50)).encode()
-
 
 class Daemon(Protocol):
     endpoint: str

@@ -276,7 +276,6 @@ class NatsJetStream:
     def __init__(self, client: Client) -> None:
         self.client = client
         self.context = client.jetstream()
-        self._fresh = 0
 
     def port(self) -> NatsPort:
         return NatsPort(self.client, self.context)

@@ -110,7 +110,6 @@ class Jobs:
         note: Note,
     ) -> None:
         self._store = store
-        self._catalogue = catalogue
         self._log = log
         self._staging = staging
         self._publisher = ChunkPublisher(store, catalogue, log, staging, clock)

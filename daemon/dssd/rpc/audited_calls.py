@@ -52,9 +52,6 @@ DESCRIBED: Mapping[str, Callable[[Any], CallAsked]] = {
     ),
 }
 
-_SUBJECTS = ("group", "topic", "client_id", "number", "schedule", "task")
-"""Fields of changes that say what they are about, the first that is there."""
-
 _unchanged: ContextVar[bool] = ContextVar("unchanged", default=False)
 
 

@@ -126,7 +126,6 @@ class ProduceCall:
         self._flights: deque[_Flight] = deque()
         self._reading = True
         self._broken: DssError | None = None
-        self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
         """Set when the oldest flight is answered, or no more will come."""
         self._answered = asyncio.Event()

@@ -106,7 +106,6 @@ class World:
         self._groups: dict[int, str] = {}
         self._restarts = self.chance("restarts")
         self._network = self.chance("network")
-        self._operated = 0
 
     def chance(self, purpose: str) -> Random:
         """A generator that nothing else uses."""

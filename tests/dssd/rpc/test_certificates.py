@@ -9,7 +9,7 @@ from dss_core.errors import ExitCode, IllegalConfig
 from dssd.config import TlsFiles
 from dssd.events.model import Event
 from dssd.rpc.certificates import Certificates
-from support.certificates import Authority, Pair, replaced
+from support.certificates import Authority, replaced
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +24,6 @@ def files(authority: Authority, tmp_path: Path) -> TlsFiles:
     replaced(cert, pair.cert)
     replaced(key, pair.key)
     return TlsFiles(cert, key)
-
-
-def renew(files: TlsFiles, pair: Pair) -> None:
-    replaced(files.cert, pair.cert)
-    replaced(files.key, pair.key)
 
 
 def test_a_new_pair_is_served_once_both_files_are_there(

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from dssd.log.port import Frames
 from dssd.log.segment.file import HEADER_BYTES
 
 PIECES = 3
-Sync = Callable[[int], None]
 
 
 def frame() -> bytes:
