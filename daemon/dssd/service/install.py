@@ -24,7 +24,7 @@ from dssd.service.unit import NAME, STATE_DIRECTORY, SystemPart, unit
 _SYSTEM_UNITS = Path("/etc/systemd/system")
 _SYSTEM_STATE = Path("/var/lib")
 
-_READABLE = "install DSS where every user may read it: sudo pipx install --global dss"
+_READABLE = "install DSS where every user may read it: sudo pipx install --global PATH_OF_ITS_WHEEL"
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ def test_a_checkout_in_a_private_home_is_told_before_its_service_fails(
     assert main([*words, "--print"]) == 0
     assert f"on the way to {python}; " in capsys.readouterr().err
     assert main(words) == ExitCode.CONFIG
-    assert "sudo pipx install --global dss" in capsys.readouterr().err
+    assert "sudo pipx install --global PATH_OF_ITS_WHEEL" in capsys.readouterr().err
     assert not (tmp_path / "units").exists()
     assert main([*words, "--force"]) == 0
 
