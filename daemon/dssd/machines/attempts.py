@@ -11,7 +11,7 @@ offset.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
-from dss_core.progress import Progress, complement
+from dss_core.progress import Progress, Ranges, complement, without
 
 Entry = tuple[int, int, int]
 Attempts = tuple[Entry, ...]
@@ -101,3 +101,12 @@ def _keep(kept: list[CountOf[Count]], start: int, end: int, count: Count) -> Non
         kept[-1] = (kept[-1][0], end, count)
     else:
         kept.append((start, end, count))
+
+
+def without_rests(rests: Rests, ranges: Ranges) -> Rests:
+    """The rests of all but these offsets."""
+    return tuple(
+        (low, high, due)
+        for start, end, due in rests
+        for low, high in without(((start, end),), ranges)
+    )
