@@ -10,7 +10,7 @@ entries are sorted and disjoint, have a count of at least 1, and cover no acknow
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
-from dss_core.progress import Progress, complement
+from dss_core.progress import Progress, Ranges, complement, without
 
 Entry = tuple[int, int, int]
 Attempts = tuple[Entry, ...]
@@ -100,3 +100,12 @@ def _keep(kept: list[CountOf[Count]], start: int, end: int, count: Count) -> Non
         kept[-1] = (kept[-1][0], end, count)
     else:
         kept.append((start, end, count))
+
+
+def without_rests(rests: Rests, ranges: Ranges) -> Rests:
+    """The rests of all but these offsets."""
+    return tuple(
+        (low, high, due)
+        for start, end, due in rests
+        for low, high in without(((start, end),), ranges)
+    )

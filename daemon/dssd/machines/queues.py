@@ -17,7 +17,7 @@ from dss_core.ids import StreamId
 from dss_core.lane import DEAD, RETRY
 from dss_core.progress import Progress, Ranges, normalised, without
 from dssd.limits import BACKOFF_MS
-from dssd.machines.attempts import Attempts, merged_attempts
+from dssd.machines.attempts import Attempts, merged_attempts, without_rests
 from dssd.machines.fate import NO_FATE, Fate
 
 NOTHING_DONE = Progress(0)
@@ -134,9 +134,11 @@ class QueueState:
             return replace(self, errand=Errand(operation, what, ranges))
         done = ((0, self.progress.floor), *self.progress.ranges)
         hurried = without(self.hurried.ranges, normalised((*done, *ranges)))
-        if what == RETRY_NOW:
-            hurried = normalised((*hurried, *ranges))
-        return replace(self, hurried=Hurried(operation, hurried))
+        if what == RETRY_LATER:
+            return replace(self, hurried=Hurried(operation, hurried))
+        # What a user chooses after this counts again, so the rests of now go, and no later ones.
+        fate = replace(self.fate, rests=without_rests(self.fate.rests, ranges))
+        return replace(self, fate=fate, hurried=Hurried(operation, normalised((*hurried, *ranges))))
 
     def end_errand(self) -> "QueueState":
         """With an errand that is done, or stopped."""

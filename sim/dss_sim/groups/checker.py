@@ -82,6 +82,7 @@ from dss_sim.groups.log_rules import LogRules
 from dss_sim.groups.queue_rules import QueueRules
 from dss_sim.groups.violation import Violation
 from dssd.limits import ISOLATE_AFTER_DOUBTS
+from dssd.machines.queues import RETRY_NOW
 
 MEMBER_FAULTS = frozenset({"kill_client", "cut_pipe"})
 """The sessions of members that vanish live on, so they count what was out. Who dies with them, or
@@ -226,6 +227,11 @@ class Checker:
 
     def _errand(self, event: Errand) -> None:
         self._queues.errand(event)
+        if event.what == RETRY_NOW:
+            lent = self._groups[event.group].streams[event.stream]
+            for offset in (at for part in event.ranges for at in range(*part)):
+                lent.rests.pop(offset, None)
+                lent.asked.pop(offset, None)
 
     def _errand_ended(self, event: ErrandEnded) -> None:
         self._queues.errand_ended(event)

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from dss_core.lane import DEAD, RETRY, LaneEntry
 from dss_core.progress import Range, Ranges, clipped, covers, normalised, without
-from dssd.machines.attempts import Rests
 from dssd.machines.delivery.causes import GIVEN_UP
 from dssd.machines.delivery.events import EntriesRead, Entry, MovePiece
 from dssd.machines.delivery.record_states import RecordStates
@@ -91,13 +90,3 @@ def is_meant(errand: Errand, offset: int, entry: Entry | LaneEntry) -> bool:
     is_of_lane = entry.source_level == RETRY and not entry.is_rehomed
     is_made_of_one = is_of_lane and covers(errand.ranges, entry.source_offset)
     return is_made_of_one or covers(errand.ranges, offset)
-
-
-def rests_of_others(queue: QueueState) -> Rests:
-    """What rests in a retry queue, but for what is hurried."""
-    hurried = queue.hurried.ranges
-    return tuple(
-        (low, high, due)
-        for start, end, due in queue.fate.rests
-        for low, high in without(((start, end),), hurried)
-    )

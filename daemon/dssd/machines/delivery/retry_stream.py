@@ -7,7 +7,6 @@ module must not know when an entry is due.
 from dataclasses import replace
 
 from dss_core.lane import RETRY
-from dssd.machines.delivery.errands import rests_of_others
 from dssd.machines.delivery.events import Installed
 from dssd.machines.delivery.retry import Resting
 from dssd.machines.delivery.stream import NEVER_HELD, DeliveredStream
@@ -26,7 +25,7 @@ def retry_stream(
         frontier=NEVER_HELD,
         attempts=queue.attempts,
         suspect_end=0,
-        fate=replace(queue.fate, rests=rests_of_others(queue)),
+        fate=queue.fate,
     )
     given = replace(installed, grant=installed.grant + RETRY, granted=granted, policy=None)
     stream = DeliveredStream(given, credit_records, resting, now_ms)

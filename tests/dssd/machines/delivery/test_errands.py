@@ -52,6 +52,31 @@ def test_it_comes_at_once_for_the_holder_after_one_that_died_too_but_not_once_it
     assert out(lane) == []
 
 
+def test_what_was_brought_forward_and_refused_again_rests_though_it_was_not_moved() -> None:
+    lane = failed_lane(2)
+    lane.errand(RETRY_NOW, 0)
+    lane.tick(1)
+    lane.refuses = True
+    lane.nak(RETRY, 0, delay_ms=60_000)
+    lane.die()
+    lane.tick(50_000)
+    assert out(lane) == []
+    lane.tick(11_000)
+    assert out(lane) == [0]
+
+
+def test_what_rests_as_it_could_not_be_moved_is_brought_forward_too() -> None:
+    lane = failed_lane(2)
+    lane.errand(RETRY_NOW, 0, number=7)
+    lane.tick(1)
+    lane.refuses = True
+    lane.nak(RETRY, 0, delay_ms=60_000)
+    lane.die()
+    lane.errand(RETRY_NOW, 0, number=8)
+    lane.tick(1)
+    assert out(lane) == [0]
+
+
 def test_what_one_operation_brings_forward_stays_so_when_the_next_one_brings_others() -> None:
     lane = failed_lane(3)
     lane.errand(RETRY_NOW, 0, number=7)
