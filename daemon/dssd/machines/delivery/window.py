@@ -176,7 +176,7 @@ class DeliveryWindow:
         # It is over too if nothing arrived and nothing is left to try: all was acknowledged.
         is_over = lane is not None and not lane.is_moving
         self._go_on_with(lane, now_ms, moved=is_over or bool(given.entries or given.lost))
-        if lane is not None and lane.ends_once_moved and not lane.is_moving:
+        if lane is not None and lane.ends_once_moved and not lane.given_back():
             self._finish(lane.main, None)
 
     def _go_on_with(self, lane: Lane | None, now_ms: int, *, moved: bool) -> None:

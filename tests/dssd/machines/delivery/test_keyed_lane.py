@@ -532,6 +532,22 @@ def test_what_finds_no_room_does_not_keep_its_stream_from_being_given_back() -> 
     assert out(lane) == [(1, B), (2, B)]
 
 
+def test_what_finds_queues_that_last_moves_filled_does_not_keep_its_stream() -> None:
+    lane = PlayedLane(3, replace(BLOCK, queue_records=2), (A, B, C))
+    lane.holds = True
+    for at in range(3):
+        lane.nak(MAIN, at)
+    lane.feed(RevokeBegun(GRANT, 10_000))
+    lane.feed(RevokeFinished(GRANT))
+    lane.holds = False
+    lane.answer()
+    assert all(each.finished for each in lane.window.streams())
+    lane.save()
+    lane.lend()
+    assert lane.places() == [[RETRY], [RETRY], [MAIN]]
+    assert out(lane) == [(2, C)]
+
+
 def test_a_record_that_holds_up_what_is_in_full_queues_is_moved_all_the_same() -> None:
     policy = replace(BLOCK, queue_records=1)
     lane = PlayedLane(2, policy, (A, A))
