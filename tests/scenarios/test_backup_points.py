@@ -62,7 +62,7 @@ async def test_a_daemon_that_is_killed_leaves_whole_backups_and_its_records() ->
     await assert_all_sound(chosen(await trial.points(), SAMPLE), trial.killed_at)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 async def backups() -> AsyncIterator[Path]:
     """A directory with one backup."""
     with short_directory() as home:

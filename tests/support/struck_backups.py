@@ -13,15 +13,16 @@ import signal
 import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import dss_client
 from dss_client import Client
+from dss_client.backups import MadeBackup
 from dss_client.changes import RunTask
 from dss_core.backups.directory import MANIFESTS, MARKER, BackupDirectory
-from dss_core.errors import DssError
+from dss_core.errors import BackupUnderWay, DssError
 from dssd.backups.restore import restore
 from dssd.backups.verify import verified
 from dssd.data_directory import FORMAT_NAME, SNAPSHOT_NAME, DataDirectory
@@ -46,6 +47,7 @@ ANY_FILE = f"{FILES}*"
 INCOMING_MAX = 2
 """Threads take turns at the files that come, and calls are counted by thread."""
 PATIENCE_S = 60.0
+LOOK_AGAIN_S = 0.05
 ALIKE_MAX = 8
 """Of calls of a kind on one file so many are struck: a store has hundreds of pages, which are
 written between two syncs."""
@@ -147,7 +149,7 @@ def left_over(backups: Path) -> set[str]:
 async def goes_on(client: Client, backups: Path, into: Path) -> str:
     """What is wrong with the next backup, or with a restore of it."""
     last = _last(backups)
-    made = await client.backups.create(backups)
+    made = await _made_next(client, backups)
     if made.manifest.number <= last:
         return f"backup {made.manifest.number} behind {last}"
     if trouble := trouble_in(backups):
@@ -156,6 +158,15 @@ async def goes_on(client: Client, backups: Path, into: Path) -> str:
         return f"the next backup leaves {left}"
     await asyncio.to_thread(restore, backups, into)
     return str(damage_in(into) or "")
+
+
+async def _made_next(client: Client, backups: Path) -> MadeBackup:
+    """A backup, as soon as the daemon has noticed that the one before it has lost its reader."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            with suppress(BackupUnderWay):
+                return await client.backups.create(backups)
+            await asyncio.sleep(LOOK_AGAIN_S)
 
 
 def _last(backups: Path) -> int:
