@@ -50,7 +50,7 @@ class DaemonFacts:
     boot_id: str
     incarnation: str
     features: tuple[str, ...]
-    """What it knows beyond the first version."""
+    """What it supports beyond the first version."""
     quarantined: tuple[Quarantined, ...]
     unread_records_gone: int
     """Records that retention took before a group had acknowledged them, since the start."""
@@ -62,7 +62,7 @@ class DaemonFacts:
     """Empty where there is none."""
     held: Held
     peers: tuple[PeerHeld, ...]
-    """Who holds most of it."""
+    """The peers that hold most of it."""
     now_us: int
     """By the wall clock."""
     disk_size_bytes: int
@@ -70,21 +70,21 @@ class DaemonFacts:
     open_files_max: int
     sessions_max: int
     producers: int
-    """Remembered, one a partition."""
+    """Remembered producers, counted once for each partition."""
     producers_max: int
     before: str
-    """How the daemon before ended."""
+    """How the previous daemon ended."""
     before_ended_at_ms: int
     before_reason: str
     backup_at_ms: int
-    """When the last backup that is known was taken; 0: none is."""
+    """When the newest known backup was taken; 0: none is known."""
     principals_suspended: int
-    """By a restore."""
+    """Principals that a restore suspended."""
     restores: int
     """How often its data was restored from a backup."""
     certificate: str
-    """The file of what TLS is served with; empty where there is no TLS."""
+    """The certificate file that TLS is served with; empty where there is no TLS."""
     certificate_ends_ms: int
     """By the wall clock; 0 where there is no TLS."""
     certificate_problem: str
-    """Why what lies in the file now is not served."""
+    """Why the present content of the file is not served."""
