@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 BIND_S_MAX = 10.0
 BIND_LOOK_S = 0.02
-"""How long a join is checked. The leader knows a member within milliseconds, and gives it streams
-then. The check waits for a daemon that stands still, and for streams that are kept over a restart,
-which is two thirds of a lease."""
+"""How long, and how often, a join is checked. The leader knows a member within milliseconds, and
+gives it streams then. The check waits for a daemon that stands still, and for streams that are kept
+over a restart, which is two thirds of a lease."""
 
 GIVES_WAY_S = 1.0
 """How long to wait for a later member with a stream to leave: it does within milliseconds, unless
