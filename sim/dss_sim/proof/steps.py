@@ -107,6 +107,7 @@ STEPS: Sequence[Step] = (
         4,
         f"{SCENARIOS}/test_reset_in_between.py",
         f"{SCENARIOS}/test_certificates_of_daemons.py",
+        f"{SCENARIOS}/test_from_another_namespace.py",
         f"{SCENARIOS}/test_spark_from_another_host.py",
         "tests/dss_client/test_credentials_fuzzed.py",
         "tests/dssd/rpc/test_certificate_times.py",
