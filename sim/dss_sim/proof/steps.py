@@ -158,6 +158,7 @@ STEPS: Sequence[Step] = (
         "the simulators",
         10,
         f"{SIMULATORS}/groups/test_run.py",
+        f"{SIMULATORS}/groups/test_cursor_operator.py",
         f"{SIMULATORS}/groups/test_late_answers.py",
         f"{SIMULATORS}/groups/test_strict_plans.py",
         f"{SIMULATORS}/log/test_run.py",
