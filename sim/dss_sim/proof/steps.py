@@ -93,6 +93,7 @@ STEPS: Sequence[Step] = (
         f"{SCENARIOS}/test_clogged_sockets.py",
         f"{SCENARIOS}/test_ended_by_an_operator.py",
         f"{SCENARIOS}/test_live_rewind.py",
+        f"{SCENARIOS}/test_log_that_nobody_reads.py",
         f"{SCENARIOS}/test_lossy_transport.py",
         f"{SCENARIOS}/test_member_comes_back.py",
         f"{SCENARIOS}/test_member_killed.py",
