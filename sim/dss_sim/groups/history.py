@@ -243,7 +243,7 @@ class Committed(NamedTuple):
     applied_end: int = 0
     """Of a queue: the sources of its entries below it are acknowledged."""
     stopped: bool = False
-    """Of dead letters: what was to come back, and has not, stays."""
+    """Of a queue: what an operation asked of its entries, and nobody did, is not done any more."""
 
 
 class QueuesBorn(NamedTuple):

@@ -448,6 +448,7 @@ class QueueRules:
             self._levels[place].stored = Progress(event.floor, event.ranges)
             if event.stopped:
                 self._levels[place].owed.clear()
+                self._levels[place].asked.clear()
             if event.applied_end:
                 self._applied.append((place, event))
 
