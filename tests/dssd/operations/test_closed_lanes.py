@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dss_core.changes import BuryRetries, GrowTopic, RedriveDeadLetters, Undo
+from dss_core.changes import BuryRetries, GrowTopic, RedriveDeadLetters, RemoveTopic, Undo
 from dss_core.errors import NotUndoable
 from dss_core.filters import SubscriptionFilter
 from dss_core.ids import StreamId
@@ -18,6 +18,7 @@ from dssd.machines.queues import QueueState
 from dssd.machines.start_point import Earliest
 from dssd.operations.kinds import retries
 from dssd.operations.kinds.queue_choice import Chosen
+from support.laned_groups import laned
 from support.operated_groups import ANA, Works
 from support.queued_entries import Failed, append_entries
 
@@ -134,3 +135,21 @@ async def test_an_operation_whose_streams_are_closed_behind_its_plan_ends_and_sa
     # So the one that the parent may need is not kept away.
     again = await grown.works.operations.plan(BuryRetries("g", everything=True))
     assert not again.nothing_to_do
+
+
+@pytest.mark.parametrize(
+    "change",
+    [RedriveDeadLetters("g"), BuryRetries("g", everything=True)],
+    ids=lambda each: type(each).__name__,
+)
+async def test_an_operation_whose_topic_is_removed_before_it_was_done_ends_and_says_so(
+    works: Works, change: RedriveDeadLetters | BuryRetries
+) -> None:
+    await laned(works, WAITING[0], retrying=WAITING[1:])
+    row = await works.operations.apply(change, caller=ANA)
+    await works.apply(RemoveTopic("orders", force=True))
+    ended = await works.ended(row.number)
+    assert (ended.state, ended.failure) == (
+        "failed",
+        "orders was removed before it was done there, with all that waited or was dead",
+    )

@@ -4,7 +4,7 @@ A change that the holder of a lane makes would wait until the lane is open, and 
 run on the group for as long. And the parent that the lane waits for may itself need a change of its
 full queues: then both would wait for ever. So these entries are left out, and the plan says so.
 Where a lane is closed behind the plan, its leader leaves undone what was asked of its holder, and
-the operation fails and says so.
+the operation fails and says so; so it does where the topic of a lane was removed.
 """
 
 import json
@@ -13,6 +13,7 @@ from shlex import quote
 
 from dss_core.counted import counted
 from dss_core.errors import NotUndoable
+from dss_core.ids import StreamName
 from dssd.leaders.lag import GroupSurvey, hindrance_sentence
 from dssd.machines.leader.lent_stream import StreamState
 from dssd.machines.queues import was_left_undone
@@ -65,4 +66,17 @@ def told_left_undone(row: OperationRow, survey: GroupSurvey) -> Worked | None:
         f"what is left of it stays where it is: {first.name} is {why}. Once that is open: "
         f"dssctl {f'ops undo {row.undoes}' if row.undoes else command}"
     )
+    return Worked(json.loads(row.after), told)
+
+
+def told_gone(row: OperationRow, survey: GroupSurvey) -> Worked | None:
+    """How an operation ends that was not done when topics of its streams were removed; None: none
+    was."""
+    topics = {each.name.topic for each in survey.streams}
+    lanes = json.loads(row.change).get("lanes", ())
+    gone = {StreamName.parse(each["stream"]).topic for each in lanes} - topics
+    if not gone:
+        return None
+    names = ", ".join(sorted(gone))
+    told = f"{names} was removed before it was done there, with all that waited or was dead"
     return Worked(json.loads(row.after), told)

@@ -40,6 +40,7 @@ from dssd.operations.kinds.canary import Canaries, Canary, CanaryLane, kept_cana
 from dssd.operations.kinds.closed_lanes import (
     check_some_open,
     left_out,
+    told_gone,
     told_left_undone,
     without_closed,
 )
@@ -257,7 +258,7 @@ class DeadLetters:
         group = self._groups.get(row.group_id)
         survey = await self._registry.survey(group)
         if row.kind != DISCARD:
-            return told_left_undone(row, survey)
+            return told_left_undone(row, survey) or told_gone(row, survey)
         left = had_left(row, survey)
         return told_had_left(row, group, left) if left else None
 

@@ -27,6 +27,7 @@ from dssd.machines.queues import BLOCK, BURY, RETRY_LATER, RETRY_NOW, SKIP
 from dssd.operations.kinds.closed_lanes import (
     check_some_open,
     left_out,
+    told_gone,
     told_left_undone,
     without_closed,
 )
@@ -158,7 +159,8 @@ class Retries:
     async def fell_short(self, row: OperationRow) -> Worked | None:
         """How it ends where lanes were closed meanwhile."""
         group = self._groups.get(row.group_id)
-        return told_left_undone(row, await self._registry.survey(group))
+        survey = await self._registry.survey(group)
+        return told_left_undone(row, survey) or told_gone(row, survey)
 
     async def plan_undo(self, undone: OperationRow) -> Plan:
         """Entries that were brought forward, but not sent yet, wait again; dead letters come back.
