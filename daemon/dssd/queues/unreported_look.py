@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dss_core.decode import decode
+from dss_core.ids import StreamId
 from dss_core.lane import RETRY
 from dss_core.progress import Progress, Ranges
 from dssd.log.port import Log
@@ -48,7 +49,8 @@ class UnreportedLook:
         order = unreported_of(queues, ends)
 
         async def piece(level: int, at: int) -> Piece:
-            return await self._piece(queues, level, at)
+            entries, next_ = await self._piece(queues[level - 1].stream, at)
+            return entries, next_ if next_ > at else ends[level]
 
         async for level, entries in in_order(order, piece):
             for entry in entries:
@@ -60,13 +62,11 @@ class UnreportedLook:
             for level, queue in enumerate(queues, RETRY)
         )
 
-    async def _piece(self, queues: Queues, level: int, at: int) -> Piece:
-        stream = queues[level - 1].stream
+    async def _piece(self, stream: StreamId, at: int) -> Piece:
         chunk = await self._log.read(stream, at, bytes_max=LOOKED_AT_BYTES)
         self._bytes_left -= len(chunk.frames)
         entries = await looked(sources_in, chunk.frames, chunk.mask) if chunk.frames else []
-        # What the log does not give counts as read: it is told of elsewhere.
-        return entries, max(chunk.next, at + 1)
+        return entries, chunk.next
 
 
 def sources_in(frames: bytes, mask: Ranges) -> Sequence[Entry]:
