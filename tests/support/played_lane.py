@@ -8,6 +8,7 @@ from dss_core.ids import StreamId
 from dss_core.lane import DEAD, MAIN, RETRY
 from dss_core.progress import Progress, Ranges, normalised
 from dssd.machines.delivery.causes import DIED, FOLLOWS
+from dssd.machines.delivery.entry_order import EntryOrder
 from dssd.machines.delivery.events import (
     ChunkRead,
     Closing,
@@ -196,12 +197,15 @@ class PlayedLane:
 
     def _opened(self, asked: OpenLane) -> list[DeliveryInput]:
         answers: list[DeliveryInput] = []
-        for level, start in ((RETRY, asked.retry_from), (DEAD, asked.dead_from)):
-            entries = [kept.entry for kept in self.queues[level][start:]]
-            pieces = [entries[at : at + 2] for at in range(0, len(entries), 2)]
-            for piece in pieces:
-                end = piece[-1].offset + 1
-                answers.append(EntriesRead(asked.grant, level, tuple(piece), end))
+        starts = {RETRY: asked.retry_from, DEAD: asked.dead_from}
+        spans = [(start, len(self.queues[level])) for level, start in starts.items()]
+        order = EntryOrder(spans[0], spans[1], asked.dead_known)
+        while (wanted := order.to_read()) is not None:
+            level, at = wanted
+            entries = [kept.entry for kept in self.queues[level][at : at + 2]]
+            for told in order.take(level, entries, at + len(entries)):
+                end = told.entries[-1].offset + 1
+                answers.append(EntriesRead(asked.grant, told.level, tuple(told.entries), end))
         return [*answers, LaneOpened(asked.grant, dead_size=10)]
 
     def _moved(self, asked: Move) -> Moved:

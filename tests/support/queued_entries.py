@@ -35,6 +35,9 @@ class Failed:
     client_id: str = ""
     operation: int = 0
     kind: int = 0
+    source_level: int = 0
+    """Of what the entry was made of: of the stream itself, its offset."""
+    source_offset: int = -1
 
 
 class LanesSeen:
@@ -45,10 +48,15 @@ class LanesSeen:
         self._group = group
         self._progress: dict[StreamId, Progress] = {}
         self._hurried: dict[StreamId, Hurried] = {}
+        self._reported: dict[StreamId, int] = {}
 
     def done(self, stream: StreamId, progress: Progress) -> None:
         """What of a stream or a queue is done."""
         self._progress[stream] = progress
+
+    def reported(self, queue: StreamId, end: int) -> None:
+        """Up to which entry of a queue its holder told; else to the last."""
+        self._reported[queue] = end
 
     def hurry(self, queue: StreamId, ranges: Ranges) -> None:
         """Which entries an operator brought forward."""
@@ -80,6 +88,7 @@ class LanesSeen:
             QueueState(
                 each,
                 self._progress.get(each, Progress(0)),
+                self._reported.get(each, self._plant.log.span(each)[1]),
                 hurried=self._hurried.get(each, NONE_HURRIED),
             )
             for each in queues
@@ -92,8 +101,8 @@ async def append_entries(plant: Plant, queue: StreamId, failed: Sequence[Failed]
     """Append the entries of records that failed, in one frame."""
     entries = [
         LaneEntry(
-            0,
-            each.offset,
+            each.source_level,
+            each.source_offset if each.source_level else each.offset,
             0,
             each.partition,
             each.offset,

@@ -47,6 +47,10 @@ HAD_LEFT = "left"
 has nothing to do; the operation is told."""
 
 
+LEFT_UNDONE = "undone"
+"""Only for an errand that is over: its lane was closed, so that nobody would have done it."""
+
+
 class Errand(NamedTuple):
     """What an operation asks of the next holder of a lane: to pass over entries of its retry
     queue, or to move them to the dead letters."""
@@ -55,7 +59,7 @@ class Errand(NamedTuple):
     """Its number; 0: there is none."""
     what: str = ""
     ranges: Ranges = ()
-    """Empty: it is done, or was stopped."""
+    """Empty: it is done, was stopped, or was left undone."""
 
 
 class Hurried(NamedTuple):
@@ -144,6 +148,10 @@ class QueueState:
         """The state with its errand done, or stopped."""
         return replace(self, errand=self.errand._replace(ranges=()))
 
+    def leave_errand(self) -> "QueueState":
+        """With an errand that nobody is going to do."""
+        return replace(self, errand=Errand(self.errand.operation, LEFT_UNDONE))
+
     def bring_back(self, redrive: Redrive) -> "QueueState":
         """The state with a redrive, unless that is empty."""
         return replace(self, redrive=redrive) if redrive.ranges else self
@@ -213,6 +221,22 @@ def asked_of_holder(queues: Queues) -> int:
         return 0
     errand = queues[RETRY - 1].errand
     return errand.operation if errand.ranges else queues[DEAD - 1].redriving
+
+
+def without_asked(queues: Queues) -> Queues:
+    """The queues with what no holder has dealt with left undone."""
+    retry, dead = queues
+    retry = retry.leave_errand() if retry.errand.ranges else retry
+    return retry, dead.stop_redrive() if dead.redriving else dead
+
+
+def was_left_undone(queues: Queues, operation: int) -> bool:
+    """Whether an operation that was not cancelled ended here without having done all of it."""
+    if not queues:
+        return False
+    retry, dead = queues
+    is_stopped = dead.redrive.operation == operation and not dead.redrive.ranges
+    return is_stopped or retry.errand[:2] == (operation, LEFT_UNDONE)
 
 
 def have_been_asked(queues: Queues) -> bool:

@@ -35,6 +35,7 @@ from dssd.queues.looking import (
     errors_in,
     keys_in,
 )
+from dssd.queues.unreported_look import UnreportedLook
 from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
 
@@ -212,7 +213,8 @@ class QueueQuestions:
         """The entries of a stream's queues that are wanted, as far as the budget goes."""
         look = self.look(budget)
         found: list[QueueEntry] = []
-        for level, queue in enumerate(view.queues, start=1):
+        queues = await UnreportedLook(self._log).taken_in(view.progress, view.queues)
+        for level, queue in enumerate(queues, RETRY):
             async with aclosing(look.entries(Lane(name.topic, level, queue), key=key)) as pieces:
                 async for _, some in pieces:
                     found += filter(takes, some)
@@ -243,6 +245,7 @@ class QueueQuestions:
         """The queues of the level, in the order of their streams."""
         group: GroupRow = self._groups.find(asked.group)
         view = await self._registry.view(group, LoopTurn())
+        unreported = UnreportedLook(self._log)
         lanes: list[Lane] = []
         for stream in view.streams:
             if not stream.queues:
@@ -250,7 +253,8 @@ class QueueQuestions:
             with suppress(StreamNotFound):  # its topic was removed meanwhile
                 name = self._catalogue.name_of(stream.stream)
                 if asked.choice.may_be_in(name, ordered=group.ordered):
-                    lanes.append(Lane(name.topic, asked.level, stream.queues[asked.level - 1]))
+                    queues = await unreported.taken_in(stream.progress, stream.queues)
+                    lanes.append(Lane(name.topic, asked.level, queues[asked.level - 1]))
         return sorted(lanes, key=lambda lane: lane.queue.stream)
 
     async def _walk(

@@ -30,12 +30,13 @@ from dss_core.routing import key_hash
 from dss_core.rows_layout import Headers
 from dssd.loop_yield import LoopTurn
 from dssd.machines.delivery.events import Entry
-from dssd.machines.delivery.unreported import Unreported
+from dssd.machines.delivery.unreported import Unreported, unreported_of
 from dssd.machines.queues import Queues, QueueState
 from dssd.queues.entries import Maker, NewEntry, brief_of, read_entry
 from dssd.queues.gathering import Gathering, TryAgain, until_done
 from dssd.queues.lane import Lane, Trouble
 from dssd.queues.moving import Parts
+from dssd.queues.opening import Piece, in_order
 from dssd.queues.reading import QueueReading
 from dssd.queues.rehomed_entries import Making, Offsets, Record, headers, rows, said
 
@@ -168,31 +169,34 @@ class _Leaving:
 
     async def move(self) -> None:
         """Let go what has to."""
-        for level in LEVELS:
-            await self._take_in(level)
+        await self._take_in()
         for level in LEVELS:
             await self._move(level)
 
-    async def _take_in(self, level: int) -> None:
+    async def _take_in(self) -> None:
         """Apply the unreported entries among those that go back."""
-        lane = self._later.lane
-        trouble = self._later.trouble
+        lane, parts, trouble = self._later.lane, self._parts, self._later.trouble
 
         def made(offset: int, record: Record) -> Entry | None:
             _, _, key, _, named, _ = record[0]
             return read_entry(named, key, lane, offset, 0) if self._is_meant(key, named) else None
 
-        reading = QueueReading(level, lane.levels[level], self._parts, trouble, rows, made)
-        at = max(self._later.queues[level - 1].applied_end, self._floor(level))
-        while at < self._ends[level]:
-            piece = await reading.piece(at)
-            if piece is None:
+        readings = {
+            level: QueueReading(level, lane.levels[level], parts, trouble, rows, made)
+            for level in LEVELS
+        }
+
+        async def piece(level: int, at: int) -> Piece:
+            found = await readings[level].piece(at)
+            if found is None:
                 raise TryAgain
-            entries, at = piece
+            return [entry for entry in found[0] if entry is not None], found[1]
+
+        order = unreported_of(self._later.queues, self._ends)
+        async for level, entries in in_order(order, piece):
             for entry in entries:
                 await self._turn.give_way()
-                if entry is not None:
-                    self._unreported.take(level, entry)
+                self._unreported.take(level, entry)
 
     async def _move(self, level: int) -> None:
         stream, at = self._later.lane.levels[level], self._floor(level)

@@ -1,18 +1,20 @@
 """Reading what waits in the queues of a lane, once nobody else appends to them.
 
 Invariant: what is told is in order and without holes: every entry below the end that is told was
-told, or the log has it no more. A read that fails is tried again until whoever asked goes away.
-This module must not know what the entries are for.
+told, or the log has it no more; and no entry is told before the one that it was made of
+(`entry_order`). A read that fails is tried again until whoever asked goes away. This module must
+not know what the entries are for.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
 from dss_core.decode import DecodedBatch
 from dss_core.ids import StreamId
 from dss_core.lane import DEAD, RETRY
 from dss_core.rows_layout import Headers
 from dssd.loop_yield import LoopTurn
+from dssd.machines.delivery.entry_order import EntryOrder, ToldEntries
 from dssd.machines.delivery.events import EntriesRead, Entry, LaneOpened, OpenLane
 from dssd.queues.entries import read_entry
 from dssd.queues.lane import Lane, Trouble
@@ -42,32 +44,45 @@ async def open_lane(
     """
     if not await parts.writers.take_over(asked.retry, asked.grant_epoch):
         return
-    queues = (RETRY, asked.retry, asked.retry_from), (DEAD, asked.dead, asked.dead_from)
-    for level, stream, start in queues:
-        reading = entry_reading(level, stream, lane, parts, trouble)
-        async for told in _entries(asked.grant, level, stream, start, reading, parts):
-            yield told
+    starts = {RETRY: (asked.retry, asked.retry_from), DEAD: (asked.dead, asked.dead_from)}
+    readings = {
+        level: entry_reading(level, stream, lane, parts, trouble)
+        for level, (stream, _) in starts.items()
+    }
+
+    async def piece(level: int, at: int) -> Piece:
+        while True:
+            found = await readings[level].piece(at)
+            if found is not None:
+                return found
+            await asyncio.sleep(OPEN_AGAIN_S)
+
+    spans = [(at, parts.log.span(stream)[1]) for stream, at in starts.values()]
+    order = EntryOrder(spans[0], spans[1], asked.dead_known)
+    turn = LoopTurn()
+    async for level, entries in in_order(order, piece):
+        for first in range(0, len(entries), ENTRIES_TOLD_MAX):
+            await turn.give_way()
+            told = tuple(entries[first : first + ENTRIES_TOLD_MAX])
+            yield EntriesRead(asked.grant, level, told, told[-1].offset + 1)
+    for level in (RETRY, DEAD):
+        yield EntriesRead(asked.grant, level, (), order.read_to(level))
     bounds = parts.log.bounds(asked.dead)
     yield LaneOpened(asked.grant, bounds.bytes // max(bounds.end - bounds.start, 1))
 
 
-async def _entries(
-    grant: int, level: int, stream: StreamId, start: int, reading: EntryReading, parts: Parts
-) -> AsyncIterator[EntriesRead]:
-    """What a queue holds from there on; at least where it ends."""
-    at, end = start, parts.log.span(stream)[1]
-    turn = LoopTurn()
-    while at < end:
-        found = await reading.piece(at)
-        if found is None:
-            await asyncio.sleep(OPEN_AGAIN_S)
-            continue
-        entries, at = found
-        for first in range(0, len(entries), ENTRIES_TOLD_MAX):
-            await turn.give_way()
-            told = tuple(entries[first : first + ENTRIES_TOLD_MAX])
-            yield EntriesRead(grant, level, told, told[-1].offset + 1)
-    yield EntriesRead(grant, level, (), at)
+Piece = tuple[Sequence[Entry], int]
+"""Some entries of a queue, and where to read on."""
+
+
+async def in_order(
+    order: EntryOrder, piece: Callable[[int, int], Awaitable[Piece]]
+) -> AsyncIterator[ToldEntries]:
+    """The entries of both queues, as ``piece`` reads them of a level from an offset on."""
+    while (wanted := order.to_read()) is not None:
+        level, at = wanted
+        for told in order.take(level, *await piece(level, at)):
+            yield told
 
 
 def entry_reading(

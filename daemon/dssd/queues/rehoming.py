@@ -23,14 +23,14 @@ from dss_core.lane import DEAD, MAIN, RETRY
 from dss_core.progress import Progress, total
 from dss_core.routing import key_hash
 from dssd.loop_yield import LoopTurn
-from dssd.machines.delivery.unreported import Unreported
+from dssd.machines.delivery.unreported import Unreported, unreported_of
 from dssd.machines.fate import Fate
 from dssd.machines.queues import Queues, QueueState
 from dssd.queues.entries import Maker, NewEntry
 from dssd.queues.gathering import Gathering, TryAgain, until_done
 from dssd.queues.lane import Lane, Trouble
 from dssd.queues.moving import Parts
-from dssd.queues.opening import entry_reading
+from dssd.queues.opening import Piece, entry_reading, in_order
 from dssd.queues.reading import QueueReading
 from dssd.queues.rehomed_entries import Making, Offsets, Record, headers, rows, said
 
@@ -93,8 +93,7 @@ class _Attempt:
         if all(self._floor(level) >= end for level, end in self._ends.items()):
             return self._done({})
         async with self._parts.writers.rehoming:
-            for level in (RETRY, DEAD):
-                await self._take_in(level)
+            await self._take_in()
             found = await self._found()
             passed = {level: await self._move(level, found[level]) for level in (RETRY, DEAD)}
             await self._gathering.append()
@@ -103,16 +102,22 @@ class _Attempt:
     def _floor(self, level: int) -> int:
         return self._asked.queues[level - 1].progress.floor
 
-    async def _take_in(self, level: int) -> None:
+    async def _take_in(self) -> None:
         """Apply the unreported entries of the lane's own queues."""
-        at = max(self._asked.queues[level - 1].applied_end, self._floor(level))
-        stream = self._asked.lane.levels[level]
-        reading = entry_reading(level, stream, self._asked.lane, self._parts, self._trouble)
-        while at < self._ends[level]:
-            found = await reading.piece(at)
+        lane, parts, trouble = self._asked.lane, self._parts, self._trouble
+        readings = {
+            level: entry_reading(level, lane.levels[level], lane, parts, trouble)
+            for level in self._ends
+        }
+
+        async def piece(level: int, at: int) -> Piece:
+            found = await readings[level].piece(at)
             if found is None:
                 raise TryAgain
-            entries, at = found
+            return found
+
+        order = unreported_of(self._asked.queues, self._ends)
+        async for level, entries in in_order(order, piece):
             for entry in entries:
                 await self._turn.give_way()
                 self._unreported.take(level, entry)

@@ -15,7 +15,7 @@ from dss_core.ids import StreamId
 from dss_core.lane import DEAD, RETRY
 from dss_core.progress import Progress, Ranges, normalised, without
 from dss_sim.groups.history import ErrandEnded
-from dss_sim.groups.queue_plans import REDRIVES_MS
+from dss_sim.groups.queue_plans import ANY, HURRIED, OUT, REDRIVES_MS
 from dss_sim.groups.store import at_once
 from dssd.leaders.generations import parts_with_parents
 from dssd.leaders.lanes import queues_of
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 KINDS = ("rewind", "skip", "seek", "skip records", "import")
 RECORDS_SKIPPED = (1, 3)
-ERRANDS = (RETRY_NOW, SKIP, BURY)
+_ERRANDS = {ANY: (RETRY_NOW, SKIP, BURY), OUT: (SKIP, BURY), HURRIED: (RETRY_NOW,)}
+LOOK_AGAIN_US = 10_000
+"""Before an operator looks once more whether anything is out."""
 
 
 @dataclass(slots=True)
@@ -53,6 +55,8 @@ class Operation:
     followed: bool = False
     """The daemon that asked knows that, or a later one has found it."""
     cancelled: bool = False
+    is_taken_back: bool = False
+    """Once it is done."""
     asked: list[Instruction] = field(default_factory=list)
     """The leaders of the group that concluded it, in the present daemon."""
 
@@ -84,8 +88,11 @@ class CursorOperator:
             moves.append(_move_of(drawn, stream, number, end, to, chance))
         self._apply(group, number, moves)
 
-    def redrive(self, group: GroupRow, *, whole: bool = False) -> None:
-        """Redrive all dead letters of the group, or some, and discard some others.
+    def redrive(
+        self, group: GroupRow, *, whole: bool = False, gives_up_first: bool = False
+    ) -> None:
+        """Redrive all dead letters of the group, or some, and discard some others; or only discard
+        the first one of each lane.
 
         It is refused while dead letters of these lanes come back, as those of a cancelled redrive
         do. Entries in a closed lane are left out.
@@ -106,6 +113,9 @@ class CursorOperator:
             drawn = [0.0 if whole else chance.random() for _ in letters]
             back = normalised(at for at, each in zip(letters, drawn, strict=True) if each < 0.6)
             given_up = normalised(at for at, each in zip(letters, drawn, strict=True) if each > 0.9)
+            if gives_up_first:
+                moves.append(CursorMove(stream, number, (), (), discarded=tuple(letters[:1])))
+                continue
             if is_whole and group.on_dead_letter == BLOCK:
                 move = CursorMove(stream, number, (), (), redriven=left, whole_keys=True)
             else:
@@ -113,14 +123,15 @@ class CursorOperator:
             moves.append(replace(move, redrive_ms=over_ms))
         self._apply(group, number, moves)
 
-    def errand(self, group: GroupRow) -> None:
+    def errand(self, group: GroupRow, names: int = ANY) -> None:
         """Bring forward, pass over, or bury some entries of the group's retry queues.
 
-        The latter two need a holder, so entries in a closed lane are left out.
+        The latter two need a holder, so entries in a closed lane are left out. To name entries that
+        are in flight it waits until some are.
         """
         number = len(self._asked) + 1
         chance = self._world.chance.of(f"errand {number}")
-        what = chance.choice(ERRANDS)
+        what = chance.choice(_ERRANDS[names])
         moves: list[CursorMove] = []
         for stream in sorted(self._streams(group)):
             queues = self._queues(group, stream)
@@ -128,11 +139,30 @@ class CursorOperator:
                 continue
             retry = queues[RETRY - 1]
             left = retry.progress.unacked(self._world.log.bounds(retry.stream).end)
-            entries = [(at, at + 1) for part in left for at in range(*part)]
-            chosen = normalised(each for each in entries if chance.random() < 0.5)
+            if names == OUT:
+                chosen = self._out_of(retry.stream)
+            elif names == HURRIED:
+                chosen = left
+            else:
+                entries = [(at, at + 1) for part in left for at in range(*part)]
+                chosen = normalised(each for each in entries if chance.random() < 0.5)
             if chosen:
                 moves.append(CursorMove(stream, number, (), (), errand=what, entries=chosen))
-        self._apply(group, number, moves)
+        if moves or names == ANY:
+            self._apply(group, number, moves, is_taken_back=names == HURRIED)
+        elif self._world.schedule.now_us < self._world.plan.heal_us:
+            self._world.schedule.after(LOOK_AGAIN_US, partial(self.errand, group, names))
+
+    def _out_of(self, queue: StreamId) -> Ranges:
+        """What of a retry queue is out with members."""
+        end = self._world.log.bounds(queue).end
+        return normalised(
+            span
+            for session in self._world.sessions.values()
+            for part in session.window.streams()
+            if part.stream == queue
+            for span in part.records.out.within(0, end)
+        )
 
     def undo(self, group: GroupRow) -> None:
         """Undo the newest operation of the group, unless something moved its cursors since."""
@@ -256,6 +286,8 @@ class CursorOperator:
             self._ended[group_id] = operation
             if not operation.cancelled:
                 world.tell(ErrandEnded(world.schedule.now_us, operation.group.name, number))
+            if operation.is_taken_back:
+                world.schedule.after(0, partial(self.undo, operation.group))
 
     def forget(self, group_id: int) -> None:
         """The group is removed."""
@@ -277,7 +309,13 @@ class CursorOperator:
     # How it is asked
 
     def _apply(
-        self, group: GroupRow, number: int, moves: list[CursorMove], undoes: int = 0
+        self,
+        group: GroupRow,
+        number: int,
+        moves: list[CursorMove],
+        undoes: int = 0,
+        *,
+        is_taken_back: bool = False,
     ) -> None:
         """A stream on which the operation has no effect is not touched."""
         changing = tuple(
@@ -296,6 +334,7 @@ class CursorOperator:
         if found is None:
             return
         operation = Operation(number, group, changing, leaders.host.incarnation, undoes)
+        operation.is_taken_back = is_taken_back
         self._asked[number] = self._running[group.group_id] = operation
         raised = replace(found.row, revision=found.row.revision + 1, cursor_generation=number)
         writes: list[Write] = [Put(raised), *map(partial(_pending, group), changing)]

@@ -244,7 +244,7 @@ class Committed(NamedTuple):
     applied_end: int = 0
     """For a queue: the sources of its entries below it are acknowledged."""
     stopped: bool = False
-    """For dead letters: those that were to come back and have not, stay."""
+    """For a queue: the part of an operation that nobody has done yet is not done any more."""
 
 
 class QueuesBorn(NamedTuple):

@@ -57,6 +57,8 @@ def check_known(before: ProgressRow, after: ProgressRow, made: MadeMoveRow | Non
     progress = progress_of(after)
     for kind in KINDS:
         was, entries = _entries(before, kind, reopened), _entries(after, kind, reopened)
+        if kind == "rests":
+            was = _not_hurried(was, before, after)
         if merged_attempts(was, entries, progress) != unacked_attempts(entries, progress):
             raise Violation("S10", f"known {kind} were forgotten: {before} to {after}")
     seen = (before.marked_below, *((before.frontier, _end(made)) if made is not None else ()))
@@ -70,6 +72,18 @@ def check_known(before: ProgressRow, after: ProgressRow, made: MadeMoveRow | Non
 def _entries(row: ProgressRow, kind: str, below: int) -> Attempts:
     entries = unpacked_attempts(getattr(row, kind))
     return tuple((low, min(high, below), count) for low, high, count in entries if low < below)
+
+
+def _not_hurried(rests: Attempts, before: ProgressRow, after: ProgressRow) -> Attempts:
+    """Without rests that an operator ended by this commit, who brought the records forward."""
+    if after.hurried == before.hurried:
+        return rests
+    hurried = unpacked_ranges(after.hurried_ranges)
+    return tuple(
+        (*span, until_ms)
+        for low, high, until_ms in rests
+        for span in without(((low, high),), hurried)
+    )
 
 
 def _end_of(row: ProgressRow, kind: str) -> int:

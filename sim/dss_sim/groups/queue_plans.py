@@ -44,11 +44,24 @@ WHOLE_SHARE = 1 / 2
 ERRAND = "errand"
 """An operator's errand for entries of retry queues."""
 ERRANDS_MAX = 3
+ANY, OUT, HURRIED = range(3)
+"""What an errand names: any entries; what is out with members then, to pass it over or give it up;
+or all, which are brought forward, and that is taken back at once."""
+MOMENTS_SHARE = 3 / 4
+"""Of the runs with queues, the share with errands at such moments, which chance rarely meets."""
+MOMENTS = (OUT, OUT, OUT, HURRIED)
 UNDO, CANCEL = "undo_moves", "cancel_moves"
 UNDONE_SHARE = 1 / 2
 """The share of redrives and errands that are undone or cancelled."""
 UNDONE_AFTER_US = (1_000, 3_000_000)
-"""How soon: while the lane is opened, and after all is done."""
+"""How soon: while the lane is opened, and once all is done."""
+UNTOLD = "untold_redrives"
+"""Redrives that are stopped again and again before anybody reports them (`untold_redrives`)."""
+UNTOLD_SHARE = 1 / 5
+"""Of the runs with queues."""
+UNTOLD_ROUNDS = (2, 4)
+UNTOLD_LEASES = 3
+"""For each round: all that is kept for clients is free by then, on the slowest clock."""
 SWITCH = "switch_topic"
 GROWN_SHARE = 1 / 3
 """In runs with queues, the share in which topics grow and take new records elsewhere."""
@@ -93,21 +106,32 @@ def with_queues(plan: "Plan", timed_as: "type[Timed]", *, strict: bool = False) 
     ]
     errands = [timed_as(*each) for each in _errands(plan, strict=strict)]
     undos = [timed_as(*each) for each in _undos(plan, [*redrives, *errands])]
-    more = [*redrives, *errands, *undos, *(timed_as(*each) for each in _switches(plan))]
+    moments = [timed_as(*each) for each in _moments(plan, strict=strict)]
+    more = [*redrives, *errands, *undos, *moments, *(timed_as(*each) for each in _switches(plan))]
     timed = sorted([*plan.timed, *more], key=lambda each: each.at_us)
-    return replace(
+    plan = replace(
         plan,
         groups=groups,
         habits=habits,
         rates=plan.rates if strict else {**plan.rates, **rates},
         timed=tuple(timed),
     )
+    return plan if strict else _with_untold(plan, timed_as)
 
 
 def _errands(plan: "Plan", *, strict: bool) -> Iterator[tuple[int, str, int, int]]:
     chance = Random(f"{plan.seed}/errands")
     for _ in range(0 if strict else chance.randint(0, ERRANDS_MAX)):
-        yield chance.randrange(plan.heal_us // 4, plan.heal_us), ERRAND, chance.randrange(99), 0
+        yield chance.randrange(plan.heal_us // 4, plan.heal_us), ERRAND, chance.randrange(99), ANY
+
+
+def _moments(plan: "Plan", *, strict: bool) -> Iterator[tuple[int, str, int, int]]:
+    chance = Random(f"{plan.seed}/moments")
+    if strict or chance.random() >= MOMENTS_SHARE:
+        return
+    for what in MOMENTS:
+        at_us = chance.randrange(plan.heal_us // 4, plan.heal_us)
+        yield at_us, ERRAND, chance.randrange(99), what
 
 
 def _undos(plan: "Plan", asked: "list[Timed]") -> Iterator[tuple[int, str, int, int]]:
@@ -116,6 +140,17 @@ def _undos(plan: "Plan", asked: "list[Timed]") -> Iterator[tuple[int, str, int, 
         if chance.random() < UNDONE_SHARE:
             at_us = min(each.at_us + chance.randint(*UNDONE_AFTER_US), plan.heal_us)
             yield at_us, chance.choice((UNDO, CANCEL)), each.who, 0
+
+
+def _with_untold(plan: "Plan", timed_as: "type[Timed]") -> "Plan":
+    """The plan, in some runs with redrives that are stopped before anybody reports them."""
+    chance = Random(f"{plan.seed}/untold")
+    if chance.random() >= UNTOLD_SHARE:
+        return plan
+    rounds, at_us = chance.randint(*UNTOLD_ROUNDS), plan.heal_us
+    ends_us = at_us + rounds * UNTOLD_LEASES * plan.timing.lease_ms * 1_000
+    untold = timed_as(at_us, UNTOLD, chance.randrange(99), rounds)
+    return replace(plan, timed=(*plan.timed, untold), heal_us=ends_us)
 
 
 ORDERED_SHARE = 1 / 2

@@ -26,6 +26,7 @@ from collections import defaultdict
 
 from dss_core.lane import DEAD, RETRY
 from dss_core.progress import Progress
+from dss_sim.groups.given_up_rules import GivenUpRules, Place
 from dss_sim.groups.history import (
     AckDurable,
     Acked,
@@ -134,6 +135,7 @@ class QueueRules:
         """For the same commit: group, stream, and its reopened and passed offsets."""
         self._has_rows = False
         """Rows of it were reported."""
+        self._given_up = GivenUpRules(self._source_of)
 
     def level(self, group: str, stream: str) -> int:
         """The level of a stream; 0 also if the group has no queues."""
@@ -157,7 +159,8 @@ class QueueRules:
             return True
         if (group, stream) not in self._lanes or offset >= len(level.entries):
             return False
-        if level.means(level.discarded, offset):
+        is_given_up = self._given_up.is_given_up((group, stream, offset))
+        if is_given_up or level.means(level.discarded, offset):
             return True
         entry = level.entries[offset]
         if self._is_left_over(group, stream, entry):
@@ -237,6 +240,8 @@ class QueueRules:
                 return not self.waits_since_before(group, stream, offset)
             if offset not in level.left:
                 is_given_up = offset in level.discarded
+                if self._given_up.is_given_up((group, stream, offset)):
+                    return True
                 if self.level(group, stream) == RETRY:
                     is_given_up = level.means(level.discarded, offset)
                 return is_given_up or level.stored.is_acked(offset)
@@ -423,6 +428,7 @@ class QueueRules:
         """
         if (event.group, event.stream) not in self._lanes:
             return
+        self._given_up.handed_out(event)
         level = self._levels[event.group, event.stream]
         if event.offset in level.left:
             raise Violation("Q3", f"it is elsewhere, as {level.left[event.offset]}: {event}")
@@ -447,6 +453,7 @@ class QueueRules:
             self._levels[place].stored = Progress(event.floor, event.ranges)
             if event.stopped:
                 self._levels[place].owed.clear()
+                self._levels[place].asked.clear()
             if event.applied_end:
                 self._applied.append((place, event))
 
@@ -472,6 +479,7 @@ class QueueRules:
             moves, self._moves, self._has_rows = self._moves, [], False
             for move in moves:
                 self._move(*move)
+            self._given_up.commit_told(self._entry_of)
 
     def errand(self, event: Errand) -> None:
         """An operator's errand for entries of a retry queue is durable."""
@@ -505,4 +513,18 @@ class QueueRules:
         if event.whole_keys:
             named = (each for each in level.entries if each.offset in level.owed)
             level.whole_keys |= {each.key for each in named if each.key is not None}
-        level.discarded |= {at for part in event.discarded for at in range(*part)}
+        discarded = {at for part in event.discarded for at in range(*part)}
+        level.discarded |= discarded
+        self._given_up.discard(event.group, event.stream, discarded)
+
+    def _source_of(self, place: Place) -> Place | None:
+        group, stream, offset = place
+        if not self.level(group, stream):
+            return None
+        entry = self._levels[group, stream].entries[offset]
+        return group, entry.source, entry.source_offset
+
+    def _entry_of(self, place: Place) -> tuple[Queued, int] | None:
+        group, stream, offset = place
+        entry = self._levels[group, stream].left.get(offset)
+        return None if entry is None else (entry, self._levels[group, entry.stream].applied)

@@ -19,6 +19,7 @@ from dss_sim.groups.history import LaneTaken, Passed
 from dss_sim.groups.queue_log import QueueLog
 from dss_sim.groups.queue_plans import SLOW_READ_US
 from dss_sim.groups.reads import READ_US
+from dss_sim.groups.untold_redrives import UntoldRedrives
 from dss_sim.sessions.timeline import Timeline, VirtualLoop
 from dssd.leaders.declarations import STALL
 from dssd.machines.delivery.events import EntriesRead, LaneOpened, Move, Moved, OpenLane
@@ -41,6 +42,7 @@ class QueueWork(Timeline):
     def __init__(self, world: "World") -> None:
         super().__init__()
         self.log = QueueLog(world)
+        self.untold = UntoldRedrives(world)
         self._world = world
         self._delays = world.chance.of("reads of queues")
         self._failed: list[BaseException] = []
@@ -116,6 +118,7 @@ class ToldWriters(QueueWriters):
             world, queue = self._world, self._queue_log.queue(retry)
             main = world.names[queue.levels[MAIN]]
             world.tell(LaneTaken(world.schedule.now_us, queue.group, main, epoch))
+            world.queue_work.untold.lane_taken(queue.group)
         return is_taken
 
 

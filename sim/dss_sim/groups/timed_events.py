@@ -17,7 +17,7 @@ from dss_sim.groups.hold_operator import HOLD
 from dss_sim.groups.member_plans import CANCEL, MEMBER_OPERATIONS
 from dss_sim.groups.plan import Dies, Timed
 from dss_sim.groups.producers import Producer
-from dss_sim.groups.queue_plans import ERRAND, REDRIVE, SWITCH, WHOLE
+from dss_sim.groups.queue_plans import ERRAND, REDRIVE, SWITCH, UNTOLD, WHOLE
 from dss_sim.groups.shard_operator import SET_COUNT
 from dss_sim.groups.store import at_once
 from dss_sim.groups.strict_plans import LEADER_FAULTS, LEAVES, SLOWING, UNDISTURBING
@@ -299,10 +299,16 @@ def _redrive(world: World, timed: Timed) -> None:
         world.cursor_operator.redrive(group, whole=timed.amount == WHOLE)
 
 
+def _untold_redrives(world: World, timed: Timed) -> None:
+    group = _group(world, timed)
+    if group.max_deliver:
+        world.queue_work.untold.begin(group, timed.amount)
+
+
 def _errand(world: World, timed: Timed) -> None:
     group = _group(world, timed)
     if group.max_deliver:
-        world.cursor_operator.errand(group)
+        world.cursor_operator.errand(group, timed.amount)
 
 
 def _hold(world: World, timed: Timed) -> None:
@@ -475,6 +481,7 @@ KINDS: Mapping[str, Callable[[World, Timed], None]] = {
     HOLD: _hold,
     REDRIVE: _redrive,
     ERRAND: _errand,
+    UNTOLD: _untold_redrives,
     "append": _append,
     "begin": _begin,
     "join": _join,

@@ -60,7 +60,7 @@ from dss_sim.groups.store import SimulatedStore, at_once, progress_in
 from dssd.leaders.progress_columns import progress_of, unpacked_ranges
 from dssd.machines.leader.events import LeaderInput
 from dssd.machines.messages import BorrowerId, ToBorrower, ToLeader
-from dssd.machines.queues import BLOCK
+from dssd.machines.queues import BLOCK, LEFT_UNDONE
 from dssd.machines.start_point import OFFSET_MAX
 from dssd.store.port import Put, Write
 from dssd.store.rows import GroupRow, MadeMoveRow, PendingMoveRow
@@ -502,7 +502,7 @@ class World:
             stream = self.names[StreamId(row.storage_topic_id, row.partition)]
             progress = progress_of(row)
             floor, ranges = progress.floor, progress.ranges
-            stopped = bool(row.redrive and not row.redriving)
+            stopped = bool(row.redrive and not row.redriving) or row.errand_kind == LEFT_UNDONE
             told = (group, stream, floor, ranges, grant_epoch, row.applied_end, stopped)
             self.tell(Committed(self.schedule.now_us, *told))
 

@@ -1,4 +1,4 @@
-"""Mistakes in what operators ask of queues: redrives, and `delivery/errands`."""
+"""Mistakes in what operators ask of queues: redrives, discards, and `delivery/errands`."""
 
 from dss_sim.mutants.planting import Mutant
 
@@ -23,5 +23,26 @@ IN_ERRANDS = (
         "machines.queues.asked_of_holder",
         "errand.operation if errand.ranges else queues[DEAD - 1].redriving",
         "queues[DEAD - 1].redriving",
+    ),
+    Mutant(
+        "what failed meanwhile is forgotten",
+        "a record that was out as its lane was taken back fails, and escapes the operation",
+        "errands.is_meant",
+        "return is_made_of_one or covers(errand.ranges, offset)",
+        "return covers(errand.ranges, offset)",
+    ),
+    Mutant(
+        "retry-now undone wrongly",
+        "what was brought forward and taken back again comes at once all the same",
+        "QueueState.take_errand",
+        "normalised((*done, *ranges))",
+        "normalised(done)",
+    ),
+    Mutant(
+        "queue after queue",
+        "who opens a lane reads one queue before the other, whatever was made of which",
+        "EntryOrder._fitting",
+        "told_to < self._ends[other]",
+        "False",
     ),
 )

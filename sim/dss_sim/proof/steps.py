@@ -115,9 +115,13 @@ STEPS: Sequence[Step] = (
         "tests/dssd/test_addresses_fuzzed.py",
     ),
     _tests(
-        "many records",
-        8,
+        "a million dead letters",
+        7,
         f"{SCENARIOS}/test_a_million_dead_letters.py",
+    ),
+    _tests(
+        "many records",
+        6,
         f"{SCENARIOS}/test_audited_flights.py",
         f"{SCENARIOS}/test_demo.py",
         f"{SCENARIOS}/test_exports_cut_short.py",

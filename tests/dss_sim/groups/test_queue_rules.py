@@ -128,3 +128,16 @@ def test_a_rejected_record_is_dead_after_any_attempt() -> None:
     rejected = entry(DEAD, MAIN, cause="rejected")
     told = [*BEGUN, out(MAIN), refused(MAIN, "e1", rejected=True), rejected]
     assert broken(*told, DONE[0], DONE[2], Ended(60)) is None
+
+
+@pytest.mark.parametrize(("reported", "rule"), [(1, "Q12"), (2, None)])
+def test_what_was_discarded_does_not_come_where_it_had_gone_untold(
+    reported: int, rule: str | None
+) -> None:
+    back = entry(RETRY, DEAD, offset=1, cause="redriven", attempt=0, error="")
+    discarded = Redriven(55, "g", DEAD, (), ((0, 1),))
+    retry = Committed(56, "g", RETRY, 1, (), -1, reported)
+    dead = Committed(56, "g", DEAD, 1, (), -1, 1)
+    told = [*KILLED, *DONE, REDRIVEN, back, discarded, retry, dead]
+    comes = out(RETRY, at_us=60, offset=1)._replace(attempt=1)
+    assert broken(*told, comes) == rule

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from dss_core.changes import (
+    BuryRetries,
     Direction,
     DiscardDeadLetters,
     LaneRanges,
@@ -222,6 +223,34 @@ async def test_a_discard_does_not_count_as_given_up_what_had_come_back_before(
     assert "dssctl rq ls 'g@orders/#'" in ended.failure
     assert json.loads(ended.after)["had_left"] == 2
     assert await dead_of(works) == Progress(5)
+
+
+async def test_a_record_that_went_on_unreported_is_dead_only_where_it_is_now(works: Works) -> None:
+    """A holder that died had brought it back, and it failed again, and once more."""
+    group, dead = await laned(works, Failed(0), Failed(1))
+    [main] = works.plant.catalogue.get("orders").streams()
+    queues = works.plant.catalogue.queues_of(group.group_id, main)
+    assert queues is not None
+    retry, _ = queues
+    again = Failed(0, source_level=DEAD, source_offset=0)
+    await append_entries(works.plant, retry, [again])
+    assert await dead_offsets(works) == [1]
+    await append_entries(works.plant, dead, [Failed(0, source_level=RETRY, source_offset=0)])
+    assert await dead_offsets(works) == [1, 2]
+    await append_entries(works.plant, retry, [replace(again, source_offset=2)])
+    assert await dead_offsets(works) == [1]
+    plan = await works.operations.plan(DiscardDeadLetters("g", stream="orders/0/0", offset=0))
+    assert plan.nothing_to_do
+    buried = await works.operations.plan(BuryRetries("g", everything=True))
+    assert isinstance(buried.change, BuryRetries)
+    assert buried.change.lanes[0].ranges == ((1, 2),)
+
+
+async def dead_offsets(works: Works) -> list[int]:
+    """The dead letters that a redrive of all takes."""
+    plan = await works.operations.plan(RedriveDeadLetters("g"))
+    assert isinstance(plan.change, RedriveDeadLetters)
+    return [at for lane in plan.change.lanes for span in lane.ranges for at in range(*span)]
 
 
 async def test_a_plan_that_is_applied_later_takes_only_what_is_still_dead(works: Works) -> None:

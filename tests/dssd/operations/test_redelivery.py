@@ -6,6 +6,9 @@ from dss_core.changes import Direction, MoveCursors, RedeliverRecords, SkipRecor
 from dss_core.errors import IllegalArgument, NotUndoable, OffsetOutOfRange
 from dss_core.lane import DEAD, RETRY
 from dss_core.progress import Progress
+from dssd.leaders.lanes import queue_row
+from dssd.machines.queues import QueueState
+from dssd.store.port import Put
 from support.laned_groups import laned
 from support.operated_groups import Works
 from support.queued_entries import Failed, append_entries
@@ -76,6 +79,8 @@ async def test_a_rewind_says_what_of_it_waits_in_queues_and_what_is_dead(works: 
     assert queues is not None
     await append_entries(works.plant, queues[RETRY - 1], [Failed(1)])
     await append_entries(works.plant, queues[DEAD - 1], [Failed(2), Failed(3)])
+    reported = (QueueState(queue, applied_end=end) for end, queue in enumerate(queues, 1))
+    await works.plant.store.commit([Put(queue_row(group, each)) for each in reported])
     await works.apply(SkipRecords("g", "orders/0/0", 0, 5))
     rewind = await works.operations.plan(MoveCursors("g", Direction.REWIND, to=ToEarliest()))
     told = " ".join(rewind.effects)

@@ -146,10 +146,15 @@ async def test_what_was_given_up_comes_back_by_an_undo(works: Works) -> None:
     member = works.plant.member(group, "ann")
     member.want()
     [granted] = await member.granted(1)
-    buried = [replace(each, operation=row.number, cause="given up") for each in WAITING[1::2]]
+    buried = [
+        replace(each, operation=row.number, source_level=RETRY, source_offset=each.offset)
+        for each in WAITING[1::2]
+    ]
     await append_entries(works.plant, dead, [replace(WAITING[0], offset=9), *buried])
     done = Progress(0).with_acked([(1, 2), (3, 4)])
-    report = _reported(granted, replace(granted.queues[RETRY - 1].end_errand(), progress=done))
+    retry, letters = granted.queues
+    queues = replace(retry.end_errand(), progress=done), replace(letters, applied_end=3)
+    report = replace(_reported(granted, retry), queues=queues)
     works.plant.registry.to_leader(
         group.group_id, UpdateProgress(member.borrower_id, member.epoch, (report,))
     )

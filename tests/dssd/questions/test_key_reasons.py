@@ -115,6 +115,20 @@ async def test_the_first_of_a_key_says_when_it_comes_and_the_others_that_they_wa
     assert (await lane.of_key())[2].sentence.startswith("It waited behind a record of its key")
 
 
+async def test_a_record_that_was_brought_back_is_told_where_it_is_though_nobody_reported_that(
+    lane: Laned,
+) -> None:
+    lane.seen.done(lane.stream, Progress(6))
+    await lane.put(DEAD, Failed(1))
+    for level, end in ((RETRY, 0), (DEAD, 1)):
+        lane.seen.reported(lane.seen.queue(lane.stream, level), end)
+    for level, source in ((RETRY, (DEAD, 0)), (DEAD, (RETRY, 0)), (RETRY, (DEAD, 1))):
+        went_on = Failed(1, attempt=1, source_level=source[0], source_offset=source[1])
+        await lane.put(level, went_on)
+        [told] = (await lane.why().of_key("g", KeyAsked(KEY))).records
+        assert (told.offset, told.reason.code) == (1, "dead" if level == DEAD else "retrying")
+
+
 async def test_a_dead_letter_holds_up_its_key_only_where_it_blocks(lane: Laned) -> None:
     lane.seen.done(lane.stream, Progress(4))
     await lane.put(DEAD, Failed(1))

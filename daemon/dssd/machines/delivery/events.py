@@ -364,7 +364,8 @@ DeliveryInput = (
 class OpenLane(NamedTuple):
     """Fence all other writers of the queues, then read both: the retry queue from its floor, the
     dead letters from their ``applied_end``. Where dead letters hold up their keys, these too are
-    read from their floor. Answer with `EntriesRead`, and finally `LaneOpened`.
+    read from their floor. Answer with `EntriesRead`, no entry before its source (`entry_order`),
+    and finally `LaneOpened`.
     """
 
     grant: int
@@ -374,6 +375,8 @@ class OpenLane(NamedTuple):
     retry_from: int
     dead: StreamId
     dead_from: int
+    dead_known: int = 0
+    """The ``applied_end`` of the dead letters."""
 
 
 class Move(NamedTuple):

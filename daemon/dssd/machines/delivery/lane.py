@@ -149,6 +149,7 @@ class Lane:
             self._retry.progress.floor,
             self._dead.stream,
             min(floor, applied_end) if self._dead_letters_block else applied_end,
+            applied_end,
         )
 
     @property
@@ -329,7 +330,7 @@ class Lane:
         self._moves.drop(self._done(MAIN))
         self.copy_forward(now_ms)
 
-    def _apply(self, level: int, entries: list[Entry]) -> None:
+    def _apply(self, level: int, entries: Sequence[Entry]) -> None:
         """The entries acknowledge their sources. An entry whose source was acked before is done."""
         live = self._live(level, entries)
         if len(live) < len(entries):
@@ -339,6 +340,10 @@ class Lane:
             self._bury_killers_of(live)
         if self.keyed is not None:
             self.keyed.arrived(level, live, self.retry.records.held_back)
+            if level == DEAD and live:
+                # Discarded before they were reported: they hold up nothing.
+                span = live[0].offset, live[-1].offset + 1
+                self.keyed.settled(DEAD, clipped(self._done(DEAD), *span))
         elif level == RETRY:
             self._wait(live)
         self._dead_bytes += sum(each.size for each in live) if level == DEAD else 0
@@ -346,14 +351,10 @@ class Lane:
             offsets = (each.source_offset for each in live if each.source_level == source)
             self._settle(source, normalised((at, at + 1) for at in offsets))
 
-    def _live(self, level: int, entries: list[Entry]) -> list[Entry]:
+    def _live(self, level: int, entries: Sequence[Entry]) -> Sequence[Entry]:
         """The entries whose source was not done before they came."""
         progress = [*(part.records.progress for part in self.parts), self._dead.progress]
-        for source in {each.source_level for each in entries}:
-            offsets = [each.source_offset for each in entries if each.source_level == source]
-            if progress[source].acked_in(min(offsets), max(offsets) + 1):
-                return living(level, entries, progress)
-        return entries
+        return living(level, entries, progress)
 
     def _settle(self, level: int, ranges: Ranges) -> None:
         """Records that were moved are done where they were."""
@@ -391,7 +392,7 @@ class Lane:
         else:
             self._wait(entries)
 
-    def _wait(self, entries: list[Entry]) -> None:
+    def _wait(self, entries: Sequence[Entry]) -> None:
         records = self.retry.records
         if records.held_back:
             held = [each for each in entries if covers(records.held_back, each.offset)]
@@ -399,7 +400,7 @@ class Lane:
             entries = [each for each in entries if not covers(records.held_back, each.offset)]
         self.entries.add(entries)
 
-    def _bury_killers_of(self, entries: list[Entry]) -> None:
+    def _bury_killers_of(self, entries: Sequence[Entry]) -> None:
         """Make dead letters of entries that killed their last allowed consumer under older grants.
 
         All other failures are counted in the entries.

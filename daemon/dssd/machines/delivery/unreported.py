@@ -4,14 +4,16 @@ An entry acknowledges its source (decision 53). So an entry beyond `applied_end`
 source was not acknowledged before, and its source is then done. Otherwise the record was
 acknowledged while it was moved, or an operator gave it up: then the entry is done, and so are all
 entries made of it. The holder of a lane does this when it opens the lane (`living`); `Unreported`
-does it where nobody will hold the lane again. Invariant: entries are given in the order of levels,
-and of offsets within a level. This module must not know what becomes of them.
+does it where nobody will hold the lane again. Invariant: no entry is given before its source
+(`entry_order`), so a record that nobody reported is followed through any number of queues. This
+module must not know what becomes of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from dss_core.lane import DEAD, RETRY
+from dss_core.lane import DEAD, MAIN, RETRY
 from dss_core.progress import Progress, Ranges, normalised
+from dssd.machines.delivery.entry_order import EntryOrder
 from dssd.machines.delivery.events import Entry
 from dssd.machines.queues import Queues
 
@@ -31,13 +33,12 @@ class Unreported:
         # An entry from another lane has no source in this one.
         if entry.offset < self._applied[level] or entry.is_rehomed:
             return
-        if self._is_done(level, entry.offset):
-            return
-        if self._is_done(entry.source_level, entry.source_offset):
+        if not self._is_done(entry.source_level, entry.source_offset):
+            # Also where the entry is done itself: an operator discarded it before it was reported.
+            self._more[entry.source_level].add(entry.source_offset)
+        elif not self._is_done(level, entry.offset):
             self._more[level].add(entry.offset)
             self.acked[level] += 1
-        else:
-            self._more[entry.source_level].add(entry.source_offset)
 
     def _is_done(self, level: int, offset: int) -> bool:
         return offset in self._more[level] or self._progress[level].is_acked(offset)
@@ -50,8 +51,17 @@ class Unreported:
         return normalised((*floor, *progress.ranges, *((at, at + 1) for at in more)))
 
 
-def living(level: int, entries: Sequence[Entry], progress: Sequence[Progress]) -> list[Entry]:
-    """The entries of a queue whose source is not done, by the progress of each level."""
+def unreported_of(queues: Queues, ends: Mapping[int, int]) -> EntryOrder:
+    """The order of the unreported entries of queues that end there. Some may lie below the floor:
+    an operator discarded them."""
+    retry, dead = ((queue.applied_end, ends[each]) for each, queue in enumerate(queues, RETRY))
+    return EntryOrder(retry, dead, dead[0])
+
+
+def living(level: int, entries: Sequence[Entry], progress: Sequence[Progress]) -> Sequence[Entry]:
+    """Those entries of a queue whose source is not done, by the progress of each level."""
+    if not any(_may_be_done(source, entries, progress) for source in (MAIN, RETRY, DEAD)):
+        return entries
     live: list[Entry] = []
     done: set[int] = set()
     for each in entries:
@@ -61,3 +71,8 @@ def living(level: int, entries: Sequence[Entry], progress: Sequence[Progress]) -
         else:
             live.append(each)
     return live
+
+
+def _may_be_done(source: int, entries: Sequence[Entry], progress: Sequence[Progress]) -> bool:
+    offsets = [each.source_offset for each in entries if each.source_level == source]
+    return bool(offsets and progress[source].acked_in(min(offsets), max(offsets) + 1))

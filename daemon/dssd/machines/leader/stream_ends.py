@@ -33,7 +33,13 @@ from dssd.machines.leader.stream_events import (
     Sealed,
 )
 from dssd.machines.messages import Stall
-from dssd.machines.queues import have_been_asked, merged_queues, out_of_sight
+from dssd.machines.queues import (
+    asked_of_holder,
+    have_been_asked,
+    merged_queues,
+    out_of_sight,
+    without_asked,
+)
 
 
 def end(state: LentStream) -> Acts:
@@ -64,17 +70,22 @@ def finish(state: LentStream) -> Acts:
 
 def close(state: LentStream) -> Acts:
     """A parent of it is not finished, or no longer. Its last holder is fenced: it cannot append to
-    the queues any more, nor come back for the stream."""
+    the queues any more, nor come back for the stream. What an operation asked of who holds it is
+    left undone: the operation ends, and says so. Else it would run until the stream opens, and
+    keep away the one that the parent may need."""
     was_finished, state.finish_saved = state.finish_saved, False
     was_lent = state.grant_epoch > 0 and state.state is not StreamState.CLOSED
+    is_asked = bool(asked_of_holder(state.queues))
     if was_lent:
         fence(state)
+    if is_asked:
+        state.queues = without_asked(state.queues)
     state.state = StreamState.CLOSED
     state.heir = None
     state.reserved = False
     if was_finished:
         return (Act.SAVE_NOW, Act.JUDGE_CHILDREN)
-    return (Act.SAVE_NOW,) if was_lent else ()
+    return (Act.SAVE_NOW,) if was_lent or is_asked else ()
 
 
 def rehome(state: LentStream) -> Acts:

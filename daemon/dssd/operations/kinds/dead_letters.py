@@ -37,7 +37,13 @@ from dssd.machines.leader.events import CancelMoves, CursorMove
 from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
 from dssd.machines.queues import BLOCK, BURY
 from dssd.operations.kinds.canary import Canaries, Canary, CanaryLane, kept_canary
-from dssd.operations.kinds.closed_lanes import left_out, without_closed
+from dssd.operations.kinds.closed_lanes import (
+    check_some_open,
+    left_out,
+    told_gone,
+    told_left_undone,
+    without_closed,
+)
 from dssd.operations.kinds.dead_letter_sentences import (
     DISCARD,
     FINAL,
@@ -60,6 +66,7 @@ from dssd.operations.kinds.queue_choice import (
     choice_of,
     chosen_of,
     is_cut,
+    lanes_of,
     names_some,
     none_of,
     still_there,
@@ -111,7 +118,7 @@ class DeadLetters:
         check_has_queues(group)
         change = _checked(change)
         survey = await self._registry.survey(group)
-        streams = {str(each.name): each for each in survey.streams if each.view.queues}
+        streams = await lanes_of(self._log, survey)
         check_reads(group, survey, change)
         look = EntryLook(self._log, ChoiceBudget())
         more = False
@@ -191,20 +198,23 @@ class DeadLetters:
         """The entries of a redrive that still wait go back.
 
         Raises:
-            NotUndoable: nothing of it waits.
+            NotUndoable: nothing of it waits in open streams.
         """
         group = self._groups.get(undone.group_id)
         survey = await self._registry.survey(group)
-        streams = {str(each.name): each for each in survey.streams if each.view.queues}
+        streams = await lanes_of(self._log, survey)
         look = EntryLook(self._log, ChoiceBudget())
 
         def is_of_it(entry: LaneEntry) -> bool:
             return entry.operation == undone.number
 
-        chosen = await chosen_of(look, group, streams, Choice(), RETRY, is_of_it)
+        found = await chosen_of(look, group, streams, Choice(), RETRY, is_of_it)
+        chosen, closed = without_closed(found)
+        check_some_open(undone, chosen, closed)
         if not chosen:
             why = "nothing that it brought back waits any more"
             raise NotUndoable(number=undone.number, kind=undone.kind, why=why)
+        name = quote(subject_of(group))
         return Plan(
             change=Undo(undone.number),
             kind=undone.kind,
@@ -213,9 +223,12 @@ class DeadLetters:
             summary=f"take back operation {undone.number}: {undone.summary}",
             group=group,
             streams=tuple(stream_plan("", each) for each in chosen),
-            effects=tuple(told_back(group, chosen, survey, more=is_cut(look, chosen))),
+            effects=(
+                *told_back(group, chosen, survey, more=is_cut(look, found)),
+                *left_out(closed, "record", f"dssctl rq dead {name} deals with them"),
+            ),
             members=tuple(sorted({each.stream.view.client_id for each in chosen} - {""})),
-            not_undoable_because=f"dssctl dlq redrive {quote(subject_of(group))} brings them back",
+            not_undoable_because=f"dssctl dlq redrive {name} brings them back",
             found=chosen,
         )
 
@@ -240,12 +253,13 @@ class DeadLetters:
         return redriven(row, survey) if row.kind == REDRIVE else given_up(row, survey)
 
     async def fell_short(self, row: OperationRow) -> Worked | None:
-        """The result of a discard when some of its records had left before their lanes were
-        told."""
-        if row.kind != DISCARD:
-            return None
+        """The result of a discard when some of its records had left before their lanes were told,
+        and of another operation whose lanes were closed meanwhile."""
         group = self._groups.get(row.group_id)
-        left = had_left(row, await self._registry.survey(group))
+        survey = await self._registry.survey(group)
+        if row.kind != DISCARD:
+            return told_left_undone(row, survey) or told_gone(row, survey)
+        left = had_left(row, survey)
         return told_had_left(row, group, left) if left else None
 
 

@@ -8,7 +8,7 @@ all. This module must not know what becomes of the entries.
 
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from shlex import quote
 
@@ -18,9 +18,11 @@ from dss_core.ids import StreamName
 from dss_core.progress import Range, Ranges, clipped, normalised, total
 from dss_core.times import text_of_us
 from dssd.leaders.lag import GroupSurvey, StreamSurvey
+from dssd.log.port import Log
 from dssd.operations.plans import subject_of
 from dssd.queues.choosing import Takes, meant_in
 from dssd.queues.looking import ALL, Choice, EntryLook, Lane
+from dssd.queues.unreported_look import UnreportedLook
 from dssd.store.rows import GroupRow
 
 CHOICE_RANGES_MAX = 10_000
@@ -121,6 +123,20 @@ def choice_of(change: ChosenEntries) -> Choice:
         change.start_us,
         change.end_us,
     )
+
+
+async def lanes_of(log: Log, survey: GroupSurvey) -> dict[str, StreamSurvey]:
+    """The streams with queues, by name: with each record where it is by all that the log knows.
+
+    Raises:
+        LogUnreadable, FrameCorrupt: a queue cannot be read.
+    """
+    look, lanes = UnreportedLook(log), dict[str, StreamSurvey]()
+    for each in survey.streams:
+        if each.view.queues:
+            queues = await look.taken_in(each.view.progress, each.view.queues)
+            lanes[str(each.name)] = replace(each, view=replace(each.view, queues=queues))
+    return lanes
 
 
 async def chosen_of(

@@ -16,6 +16,7 @@ from dssd.log.port import Log
 from dssd.operations.kinds.queue_choice import ChoiceBudget
 from dssd.operations.plans import subject_of
 from dssd.queues.looking import EntryLook, Lane
+from dssd.queues.unreported_look import UnreportedLook
 from dssd.store.rows import GroupRow
 
 ORIGINS_BYTES_MAX = 32 << 20
@@ -59,9 +60,13 @@ async def queued_origins(
     """
     found = QueuedOrigins()
     look = EntryLook(log, ChoiceBudget(ORIGINS_BYTES_MAX))
+    unreported = UnreportedLook(log)
     for stream, ranges in reopened:
-        for level in (RETRY, DEAD) if stream.view.queues and ranges else ():
-            lane = Lane(stream.name.topic, level, stream.view.queues[level - 1])
+        if not (stream.view.queues and ranges):
+            continue
+        queues = await unreported.taken_in(stream.view.progress, stream.view.queues)
+        for level, queue in enumerate(queues, RETRY):
+            lane = Lane(stream.name.topic, level, queue)
             async with aclosing(look.entries(lane)) as pieces:
                 async for _, entries in pieces:
                     count = sum(

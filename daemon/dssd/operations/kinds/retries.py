@@ -24,7 +24,13 @@ from dssd.log.port import Log
 from dssd.machines.leader.events import CancelMoves, CursorMove, Instruction
 from dssd.machines.leader.events import MoveCursors as MoveCursorsNow
 from dssd.machines.queues import BLOCK, BURY, RETRY_LATER, RETRY_NOW, SKIP
-from dssd.operations.kinds.closed_lanes import left_out, without_closed
+from dssd.operations.kinds.closed_lanes import (
+    check_some_open,
+    left_out,
+    told_gone,
+    told_left_undone,
+    without_closed,
+)
 from dssd.operations.kinds.dead_letter_sentences import stream_plan, told_of_holders
 from dssd.operations.kinds.queue_choice import (
     ChoiceBudget,
@@ -35,11 +41,12 @@ from dssd.operations.kinds.queue_choice import (
     choice_of,
     chosen_of,
     is_cut,
+    lanes_of,
     none_of,
     still_there,
 )
 from dssd.operations.kinds.queue_moves import begun_moves, errands_done
-from dssd.operations.plans import Begun, Made, Plan, subject_of
+from dssd.operations.plans import Begun, Made, Plan, Worked, subject_of
 from dssd.queues.choosing import Takes
 from dssd.queues.looking import Choice, EntryLook
 from dssd.store.rows import GroupRow, OperationRow
@@ -97,7 +104,7 @@ class Retries:
             everything = change.everything
             check_says_which(change, deed.verb, "records that wait", command, everything=everything)
         survey = await self._registry.survey(group)
-        streams = {str(each.name): each for each in survey.streams if each.view.queues}
+        streams = await lanes_of(self._log, survey)
         check_reads(group, survey, change)
         look = EntryLook(self._log, ChoiceBudget())
         if change.lanes:
@@ -149,21 +156,30 @@ class Retries:
         deed = _BY_KIND.get(row.kind, _NOW)
         return errands_done(row, survey, deed.done)
 
+    async def fell_short(self, row: OperationRow) -> Worked | None:
+        """How it ends where lanes were closed meanwhile."""
+        group = self._groups.get(row.group_id)
+        survey = await self._registry.survey(group)
+        return told_left_undone(row, survey) or told_gone(row, survey)
+
     async def plan_undo(self, undone: OperationRow) -> Plan:
         """Entries that were brought forward, but not sent yet, wait again; dead letters come back.
 
         Raises:
-            NotUndoable: there are no such entries.
+            NotUndoable: there are no such entries in open streams.
         """
         group = self._groups.get(undone.group_id)
         survey = await self._registry.survey(group)
-        streams = {str(each.name): each for each in survey.streams if each.view.queues}
+        streams = await lanes_of(self._log, survey)
+        closed: list[Chosen] = []
         if undone.kind == _NOW.kind:
             chosen = _hurried(streams, undone.number)
             told = "wait again until their time"
         elif undone.kind == _BURY.kind:
             look = EntryLook(self._log, ChoiceBudget())
-            chosen = await chosen_of(look, group, streams, Choice(), DEAD, _of(undone.number))
+            found = await chosen_of(look, group, streams, Choice(), DEAD, _of(undone.number))
+            chosen, closed = without_closed(found)
+            check_some_open(undone, chosen, closed)
             told = "come again at the first attempt, due at once"
         else:
             why = f"dssctl rq ls {quote(subject_of(group))} shows what waits now"
@@ -173,7 +189,9 @@ class Retries:
             raise NotUndoable(number=undone.number, kind=undone.kind, why=why)
         count = counted(sum(each.count for each in chosen), "record")
         plan = _plan(Undo(undone.number), undone.kind, group, chosen)
-        effects = (f"{count}: they {told}.", *told_of_holders(plan.members))
+        then = f"dssctl dlq redrive {quote(subject_of(group))} brings them back"
+        others = left_out(closed, "dead letter", then)
+        effects = (f"{count}: they {told}.", *told_of_holders(plan.members), *others)
         summary = f"take back operation {undone.number}: {undone.summary}"
         final = f"dssctl {undone.kind.replace('.', ' ')} does it once more"
         return replace(plan, summary=summary, effects=effects, not_undoable_because=final)

@@ -25,7 +25,7 @@ from dssd.machines.messages import (
     RevokeFinished,
     StreamReport,
 )
-from dssd.machines.queues import BURY, SKIP, Queues
+from dssd.machines.queues import BURY, SKIP, Queues, was_left_undone
 from support.grown_leader import ANN, END, Run, grown, part, queues, stored
 from support.played_leader import LEADER, LeaderRun, session_of
 
@@ -196,6 +196,38 @@ def test_a_cursor_in_a_closed_stream_moves_and_the_stream_stays_closed() -> None
     run.commit_all()
     assert run.state(1) is StreamState.CLOSED
     assert run.saved[part(1)].progress == Progress(4)
+
+
+@pytest.mark.parametrize("asks", [{"errand": BURY, "entries": ((0, 1),)}, {"redriven": ((0, 1),)}])
+def test_what_is_asked_of_entries_in_a_closed_stream_is_left_undone_at_once(
+    asks: dict[str, Any],
+) -> None:
+    run = grown(floor=0, epoch=1)
+    run.commit_all()
+    retry, dead = queues(part(1))
+    run.leader.streams[part(1)].queues = (
+        replace(retry, applied_end=1),
+        replace(dead, applied_end=1),
+    )
+    run.feed(Instructed(MoveCursors(7, (CursorMove(part(1), 7, (), (), **asks),)), run.now_ms))
+    assert run.leader.moving == {7: {part(1)}}
+    run.commit_all()
+    lent = run.leader.streams[part(1)]
+    assert (run.state(1), lent.at_work(), run.leader.moving) == (StreamState.CLOSED, 0, {})
+    assert was_left_undone(lent.saved_queues, 7)
+    assert not was_left_undone(lent.saved_queues, 6)
+
+
+def test_an_errand_that_waits_in_a_closed_stream_is_left_undone_by_the_next_leader() -> None:
+    retry, dead = queues(part(1))
+    asked = (retry.take_errand(7, BURY, ((0, 1),)), dead)
+    child = replace(stored(1, parents=(part(0),), sealed=False), queues=asked)
+    run = Run(stored(0), child, restarted=True)
+    run.feed(Instructed(MoveCursors(7, ()), run.now_ms))
+    run.pass_ms(500)
+    run.commit_all()
+    assert (run.state(1), run.leader.moving) == (StreamState.CLOSED, {})
+    assert was_left_undone(run.leader.streams[part(1)].saved_queues, 7)
 
 
 def test_while_streams_are_held_back_nothing_is_rehomed_and_it_begins_when_they_are_lent() -> None:
