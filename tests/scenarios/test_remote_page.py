@@ -1,8 +1,6 @@
 """The page on a client on another host, command by command, on this one."""
 
 import os
-import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,26 +10,24 @@ import pytest
 from dss_core.errors import ExitCode
 from support.daemon_process import short_directory
 from support.dssctl_call import environment
+from support.page_blocks import blocks
+from support.page_world import free_port
 from support.prerequisites import need_program
 from support.proof_share import only_in_proof
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "remote.md"
 SCRIPT_S_MAX = 60.0
 
 
 def commands() -> list[str]:
-    """Those of the page, in order; nothing is copied to another host here."""
-    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    lines = [line for block in blocks for line in block.splitlines()]
-    return [line for line in lines if not line.startswith("scp ")]
+    """Those of the page, in order."""
+    found = blocks("docs/remote.md", "sh")
+    return [each.command for block in found for each in block.commands()]
 
 
 def transcript() -> list[tuple[str, str]]:
     """The commands of who may only read, each with what it says at the end."""
-    (block,) = re.findall(r"^```\n(\$ .*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    said = re.findall(r"^\$ (.+)\n(.+)$", block, re.MULTILINE)
-    assert said
-    return said
+    (block,) = blocks("docs/remote.md", "")
+    return [(each.command, each.shown.strip()) for each in block.commands()]
 
 
 def as_a_script(command: str, said: str) -> str:
@@ -50,12 +46,6 @@ WATCHER = """
 dssctl --endpoint unix:dssd.sock tokens add watcher --role read --topic 'orders/#' --group '*' --to watcher.token
 dssctl contexts add look --endpoint dss://dss.example:7233 --tls-ca ca.pem --token-file watcher.token
 """  # noqa: E501 - as the page has it
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-        return port
 
 
 @only_in_proof
