@@ -143,7 +143,7 @@ STEPS: Sequence[Step] = (
     _tests("reads and jobs on Spark", 4, "tests/dss_spark"),
     _tests(
         "what pages say, command by command",
-        3,
+        6,
         f"{TOOL}/test_manual_examples.py",
         f"{TOOL}/test_replay_page.py",
         f"{SCENARIOS}/test_commands_of_pages.py",
