@@ -15,6 +15,7 @@ import pytest
 from dssd.schedules.cron import fire_times
 from support.dssctl_call import Completed
 from support.forked_dssctl import forked_dssctl
+from support.page_blocks import blocks
 from support.prerequisites import SYSTEMD, leave_out
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/cron.md").read_text()
@@ -27,10 +28,6 @@ class Daemon(Protocol):
     def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-
-
 @pytest.fixture
 def bin_of(tmp_path: Path) -> Iterator[Path]:
     """A directory with a program ``dssctl``."""
@@ -41,19 +38,19 @@ def bin_of(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_the_commands_of_the_page_work_one_after_the_other(daemon: Daemon) -> None:
-    [block] = blocks("console")
-    for line in block.splitlines():
-        words = shlex.split(line.removeprefix("$ "))
+    [block] = blocks("docs/cron.md", "console")
+    for each in block.commands():
+        words = shlex.split(each.command)
         assert words[0] == "dssctl"
         done = daemon.dssctl(*words[1:])
-        assert done.returncode == 0, f"{line}: {done.stderr.decode()}"
+        assert done.returncode == 0, f"{each}: {done.stderr.decode()}"
     assert daemon.dssctl("schedules", "ls", "-o", "name").stdout == b"lag\nlake\nnightly-scrub\n"
 
 
 def crontab() -> tuple[dict[str, str], list[list[str]]]:
     """Its settings, and its jobs: five fields and a command."""
-    [block] = blocks("crontab")
-    lines = [line for line in block.splitlines() if line and not line.startswith("#")]
+    [block] = blocks("docs/cron.md", "crontab")
+    lines = [line for line in block.text.splitlines() if line and not line.startswith("#")]
     settings = dict(line.split("=", 1) for line in lines if re.match(r"[A-Z_]+=", line))
     return settings, [line.split(None, 5) for line in lines if not re.match(r"[A-Z_]+=", line)]
 
@@ -89,7 +86,7 @@ def test_the_units_are_ones_that_systemd_takes(tmp_path: Path, bin_of: Path) -> 
     if verify is None:
         leave_out(SYSTEMD, "there is no systemd-analyze on PATH")
     assert verify is not None
-    service, timer = blocks("ini")
+    service, timer = [each.text for each in blocks("docs/cron.md", "ini")]
     here = service.replace("/usr/local/bin", str(bin_of)).replace("User=dssd\n", "")
     (tmp_path / "dss-scrub.service").write_text(here)
     (tmp_path / "dss-scrub.timer").write_text(timer)

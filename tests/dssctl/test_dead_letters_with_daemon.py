@@ -10,9 +10,9 @@ import pytest
 
 from dss_client import connect
 from support.dssctl_call import Completed
+from support.page_blocks import blocks
 from support.small_disk import fill, mounted
 
-README = Path(__file__).resolve().parents[2] / "README.md"
 PATIENCE_S = 30.0
 GROUP = "$share/billing/orders/#"
 LEFT = ("wait", "group/billing", "--for", "dead=0")
@@ -308,12 +308,12 @@ def test_an_ordered_group_is_declared_and_shown_and_what_it_cannot_be_is_refused
 
 
 def test_the_readmes_commands_say_what_failed_and_bring_it_back(daemon: Daemon) -> None:
-    section = README.read_text().partition("### A record fails for good")[2].partition("\n#")[0]
-    typed = [line[2:] for line in section.splitlines() if line.startswith("$ ")]
+    [block] = blocks("README.md", "console", section="A record fails for good")
+    typed = [each.command for each in block.commands()]
     ok(daemon.dssctl("topics", "create", "bills"))
     named = (each.replace("orders", "bills").replace("billing", "team") for each in typed)
     for command in named:
-        words = shlex.split(command, comments=True)[1:]
+        words = shlex.split(command)[1:]
         ok(daemon.dssctl(*words, *(["--dry-run"] if "redrive" in words else [])))
     assert len(typed) == 5
 

@@ -8,10 +8,9 @@ from typing import Protocol
 import pytest
 
 from support.dssctl_call import Completed
+from support.page_blocks import Typed, blocks
 from support.started_program import ProgramProcess
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs/delivery.md").read_text()
-STORY = PAGE.partition("## The story of a key")[2].partition("\n## ")[0]
 SPAN = re.compile(r"\b\d+(ms|s)\b")
 REFUSED = 6
 PATIENCE_S = 60.0
@@ -21,17 +20,6 @@ class Daemon(Protocol):
     endpoint: str
 
     def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
-
-
-def block(language: str) -> str:
-    [found] = re.findall(rf"^```{language}\n(.*?)^```$", STORY, re.MULTILINE | re.DOTALL)
-    return str(found)
-
-
-def steps() -> list[tuple[str, str]]:
-    """Each command of the story, and what it printed where that is shown."""
-    parts = re.split(r"^\$ ", block("console"), flags=re.MULTILINE)[1:]
-    return [(first, rest) for first, _, rest in (part.partition("\n") for part in parts)]
 
 
 def plain(printed: str) -> list[list[str]]:
@@ -46,12 +34,13 @@ class Shell:
         self._daemon = daemon
         self.program: ProgramProcess | None = None
 
-    def run(self, command: str) -> str:
+    def run(self, typed: Typed) -> str:
         """Run it; what it printed."""
-        words = shlex.split(command, comments=True)
+        command = typed.command
+        words = shlex.split(command)
         if words[0] == "dssctl":
             done = self._daemon.dssctl(*words[1:])
-            is_refused = "# refused" in command
+            is_refused = "refused" in typed.comment
             assert done.returncode == (REFUSED if is_refused else 0), done.stderr
             return (done.stderr if is_refused else done.stdout).decode()
         if words[0] == "python":
@@ -83,13 +72,13 @@ def folder(tmp_path: Path, daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 def test_the_story_of_a_key_goes_as_it_is_told(daemon: Daemon, folder: Path) -> None:
-    (folder / "bills.py").write_text(block("python"))
-    (folder / "orders.jsonl").write_text(block("json"))
+    [orders, program, story] = blocks("docs/delivery.md", "json", "python", "console")
+    (folder / "bills.py").write_text(program.text)
+    (folder / "orders.jsonl").write_text(orders.text)
     shell = Shell(daemon)
     try:
-        for command, printed in steps():
-            said = shell.run(command)
-            assert not printed or plain(said) == plain(printed), command
+        for each in story.commands():
+            said = shell.run(each)
+            assert not each.shown or plain(said) == plain(each.shown), each
     finally:
         shell.end()
-    assert len(steps()) > 10

@@ -4,17 +4,17 @@ import asyncio
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Protocol
 
 from dss_client import Client, Record, connect
 from support.dssctl_call import Completed
+from support.page_blocks import Typed, blocks
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/delivery.md"
 PATIENCE_S = 60.0
 CUSTOMERS = 6
 ORDERS = 30
 GROUP = "$share/billing/orders/#"
+DEPLOYED = "# the consumers are deployed anew, mended"
 
 
 class Daemon(Protocol):
@@ -49,12 +49,10 @@ class Consumers:
         self.billed.append((key.decode(), record.offset))
 
 
-def script() -> list[str]:
-    """The commands and the stage directions of the page, in order."""
-    section = PAGE.read_text().partition("## A night in the life")[2].partition("\n## ")[0]
-    lines = [line for line in section.splitlines() if line.startswith(("$ ", "# "))]
-    assert lines, "the page has its night"
-    return lines
+def script() -> list[Typed]:
+    """The commands of the page, in order."""
+    found = blocks("docs/delivery.md", "", section="A night in the life")
+    return [each for block in found for each in block.commands()]
 
 
 SAID = (
@@ -117,16 +115,15 @@ async def night(daemon: Daemon) -> Consumers:
         async with consumers.running():
             await asyncio.to_thread(daemon.dssctl, "wait", "group/billing", "--for", "dead=10")
             expected = iter(SAID)
-            for line in script():
-                if line.startswith("# "):
-                    consumers.breaks_on = ""
-                    continue
-                words = shlex.split(line.removeprefix("$ "))
+            for each in script():
+                words = shlex.split(each.command)
                 done = await asyncio.to_thread(daemon.dssctl, *words[1:])
                 word, code, said = next(expected)
-                assert word in words, line
+                assert word in words, each
                 assert (done.returncode, said in (done.stdout + done.stderr).decode()) == (
                     code, True,
-                ), (line, done)  # fmt: skip
+                ), (each, done)  # fmt: skip
+                if DEPLOYED in each.shown:
+                    consumers.breaks_on = ""
             assert next(expected, None) is None
     return consumers

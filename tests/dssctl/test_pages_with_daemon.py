@@ -3,15 +3,13 @@
 import json
 import shlex
 import subprocess
-from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
 from support.dssctl_call import Completed
+from support.page_blocks import blocks
 from support.started_program import ProgramProcess
-
-README = Path(__file__).resolve().parents[2] / "README.md"
 
 
 class Daemon(Protocol):
@@ -97,16 +95,15 @@ def test_a_page_that_is_watched_is_printed_at_each_change_and_ends_with_what_it_
 
 
 def test_the_readmes_three_commands_lead_from_a_stuck_group_past_a_record(daemon: Daemon) -> None:
-    section = README.read_text().partition("### A consumer is stuck")[2].partition("\n#")[0]
-    typed = [line[2:] for line in section.splitlines() if line.startswith("$ ")]
+    [block] = blocks("README.md", "console", section="A consumer is stuck")
     ok(daemon.dssctl("topics", "create", "bills", "--partitions", "4"))
     ok(daemon.dssctl("groups", "create", "team@bills/#", "--start", "earliest"))
     line = b'{"customer": "ida", "total": "eight"}\n'
     fields = ("--input", "jsonl", "--key-field", "customer", "--payload-field", ".")
     ok(daemon.dssctl("produce", "bills", *fields, stdin=line))
     commands = [
-        shlex.split(each.replace("orders", "bills").replace("billing", "team"), comments=True)[1:]
-        for each in typed
+        shlex.split(each.command.replace("orders", "bills").replace("billing", "team"))[1:]
+        for each in block.commands()
     ]
     assert [command[:2] for command in commands] == [
         ["groups", "stuck"],

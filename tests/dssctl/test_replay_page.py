@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-import re
 import shlex
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -12,10 +12,10 @@ import pytest
 
 import dss_client
 from support.dssctl_call import Completed
+from support.page_blocks import blocks
 from support.prerequisites import need_spark
 from support.proof_share import only_in_proof
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs/replay.md").read_text()
 BEGIN, END = "2026-11-20T13:05:00Z", "2026-11-20T13:40:00Z"
 PRICES = 40
 
@@ -24,10 +24,6 @@ class Daemon(Protocol):
     endpoint: str
 
     def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def now() -> str:
@@ -59,14 +55,14 @@ def test_the_commands_of_the_page_work_one_after_the_other(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     begin, end = asyncio.run(published(daemon.endpoint))
-    [function] = blocks("python")
-    Path("fix.py").write_text(function)
-    lines = [line for block in blocks("console") for line in block.splitlines()]
-    for line in lines:
-        words = shlex.split(line.removeprefix("$ ").replace(BEGIN, begin).replace(END, end))
+    [function] = blocks("docs/replay.md", "python")
+    Path("fix.py").write_text(function.text)
+    found = [block.commands() for block in blocks("docs/replay.md", "console")]
+    for each in chain(*found):
+        words = shlex.split(each.command.replace(BEGIN, begin).replace(END, end))
         assert words.pop(0) == "dssctl"
         done = daemon.dssctl(*words)
-        assert done.returncode == 0, f"{line}: {done.stderr.decode()}"
+        assert done.returncode == 0, f"{each}: {done.stderr.decode()}"
     assert asyncio.run(corrected(daemon.endpoint)) == sorted(range(1_000, 1_000 + PRICES))
 
 

@@ -12,6 +12,7 @@ import yaml
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from dssd.metrics.table import TABLE, SeriesKind
+from support.page_blocks import blocks
 from support.prerequisites import PROMTOOL, leave_out
 
 REPO = Path(__file__).resolve().parents[2]
@@ -70,6 +71,15 @@ def test_every_metric_on_the_page_is_shown_by_the_daemon() -> None:
 def test_the_page_explains_every_alert_with_its_severity() -> None:
     explained = dict(re.findall(r"^\| `(Dss\w+)` \| (\w+) \|", PAGE.read_text(), re.MULTILINE))
     assert explained == {rule["alert"]: rule["labels"]["severity"] for rule in rules()}
+
+
+def test_the_configuration_on_the_page_has_the_rules_and_the_name_that_an_alert_looks_for() -> None:
+    [block] = blocks("docs/monitoring.md", "yaml")
+    configuration = yaml.safe_load(block.text)
+    assert configuration["rule_files"] == [RULES.name]
+    [scraped] = configuration["scrape_configs"]
+    [down] = [rule for rule in rules() if rule["alert"] == "DssDown"]
+    assert f'job="{scraped["job_name"]}"' in down["expr"]
 
 
 def test_every_alert_is_fired_by_a_test_and_quiet_in_another() -> None:

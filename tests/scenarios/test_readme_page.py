@@ -10,29 +10,17 @@ import pytest
 
 from support.daemon_process import short_directory
 from support.dssctl_call import environment
+from support.page_blocks import blocks
 from support.prerequisites import need_program
 from support.proof_share import only_in_proof
 
-PAGE = Path(__file__).resolve().parents[2] / "README.md"
 SCRIPT_S_MAX = 60.0
 
 
 def script() -> str:
     """The commands of the section, with the documents that they are given; no output."""
-    section = PAGE.read_text().partition("## The first shared record")[2].partition("\n## ")[0]
-    blocks = re.findall(r"^```(sh|console)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-    return "\n".join(body if kind == "sh" else typed(body) for kind, body in blocks)
-
-
-def typed(console: str) -> str:
-    """What one types of a console: lines behind a prompt, and documents up to their end."""
-    lines: list[str] = []
-    in_document = False
-    for line in console.splitlines():
-        if in_document or line.startswith("$ "):
-            lines.append(line.removeprefix("$ "))
-            in_document = line != "END" if in_document else line.endswith("<<'END'")
-    return "\n".join(lines)
+    found = blocks("README.md", "sh", "console", section="The first shared record")
+    return "\n".join(each.command for block in found for each in block.commands())
 
 
 @only_in_proof

@@ -1,7 +1,6 @@
 """The page from an empty machine to a restore, command by command, in a directory of its own."""
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,18 +9,17 @@ import pytest
 
 from support.daemon_process import short_directory
 from support.dssctl_call import environment
+from support.page_blocks import blocks
 from support.prerequisites import need_program
 from support.proof_share import only_in_proof
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "running.md"
 SCRIPT_S_MAX = 120.0
 
 
 def commands() -> list[str]:
-    """Those of the page, in order; nothing is installed here."""
-    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    lines = [line for block in blocks for line in block.splitlines()]
-    return [line for line in lines if not line.startswith("sudo ")]
+    """Those of the page, in order."""
+    found = blocks("docs/running.md", "sh")
+    return [each.command for block in found for each in block.commands()]
 
 
 @only_in_proof

@@ -1,6 +1,6 @@
-"""Runs the recipes of a page of the documents, those with asyncio or those without, one by one.
+"""Runs the recipes of `docs/client.md`, those with asyncio or those without, one by one.
 
-Usage: python -m support.recipes PAGE async|sync, with DSSCTL_ENDPOINT set. Each finds a topic of
+Usage: python -m support.recipes async|sync, with DSSCTL_ENDPOINT set. Each finds a topic of
 its own in the place of ``orders``, with `RECORDS` records. What a recipe calls for each record,
 `handle`, ends those that would go on for ever. Invariant: what a reader of the page must provide
 stands in `given`, and nothing else does.
@@ -8,7 +8,6 @@ stands in `given`, and nothing else does.
 
 import asyncio
 import os
-import re
 import signal
 import sqlite3
 import sys
@@ -23,18 +22,18 @@ import pandas
 import dss_client
 import dss_client.sync
 from dss_client.testing import MemoryDaemon
+from support.page_blocks import blocks
 
 RECORDS = 100
-_RECIPE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Enough(BaseException):
     """The recipe has shown what it does; it stands for Ctrl-C."""
 
 
-def recipes(page: str, *, with_asyncio: bool) -> list[tuple[int, str]]:
+def recipes(*, with_asyncio: bool) -> list[tuple[int, str]]:
     """The blocks of one sort, each with the line that it begins in."""
-    found = [(page[: each.start()].count("\n") + 2, each[1]) for each in _RECIPE.finditer(page)]
+    found = [(each.line + 1, each.text) for each in blocks("docs/client.md", "python")]
     return [each for each in found if ("async " in each[1]) is with_asyncio]
 
 
@@ -62,9 +61,9 @@ def given(folder: Path, recipe: str) -> dict[str, Any]:
     }
 
 
-async def with_asyncio(page: str) -> None:
+async def with_asyncio() -> None:
     """Run those with asyncio, all in one loop."""
-    for line, recipe in recipes(page, with_asyncio=True):
+    for line, recipe in recipes(with_asyncio=True):
         topic = f"orders{line}"
         async with dss_client.connect() as client:
             await client.topics.create(topic, partitions=2)
@@ -80,9 +79,9 @@ async def with_asyncio(page: str) -> None:
                 pass
 
 
-def without(page: str) -> None:
+def without() -> None:
     """Run those without."""
-    for line, recipe in recipes(page, with_asyncio=False):
+    for line, recipe in recipes(with_asyncio=False):
         topic = f"orders{line}"
         with dss_client.sync.connect() as client:
             client.topics.create(topic, partitions=2)
@@ -96,8 +95,7 @@ def without(page: str) -> None:
 
 
 if __name__ == "__main__":
-    text = Path(sys.argv[1]).read_text()
-    if sys.argv[2] == "async":
-        asyncio.run(with_asyncio(text))
+    if sys.argv[1] == "async":
+        asyncio.run(with_asyncio())
     else:
-        without(text)
+        without()

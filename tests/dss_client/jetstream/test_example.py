@@ -3,16 +3,15 @@
 import asyncio
 import os
 import sys
-from pathlib import Path
 
 from support.nats_oracle import nats_server
-
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "jetstream.md"
+from support.page_blocks import blocks
 
 
 def sides() -> tuple[str, str]:
     """The program before, and after."""
-    lines = PAGE.read_text().split("```diff\n")[1].split("```")[0].splitlines()
+    [diff] = blocks("docs/jetstream.md", "diff")
+    lines = diff.text.splitlines()
     before = [each[1:] for each in lines if not each.startswith("+")]
     after = [each[1:] for each in lines if not each.startswith("-")]
     return "\n".join(before), "\n".join(after)

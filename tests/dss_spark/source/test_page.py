@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.page_blocks import blocks
 from support.proof_share import only_in_proof
 from support.spark_source import Filled, at_last, taken
 
@@ -24,8 +25,7 @@ def test_the_examples_of_the_page_work(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    block = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-    [range_of_a_topic, _, query] = block.findall(PAGE.read_text())
+    [range_of_a_topic, query] = [each.text for each in blocks("docs/spark.md", "python")]
     known: dict[str, Any] = {"spark": spark}
 
     def run(example: str) -> None:
