@@ -1,9 +1,9 @@
-"""Runs the recipes of a page of the documents, those with asyncio or those without, one by one.
+"""Runs the recipes of a page of the documentation, those with asyncio or those without, one by one.
 
-Usage: python -m support.recipes PAGE async|sync, with DSSCTL_ENDPOINT set. Each finds a topic of
-its own in the place of ``orders``, with `RECORDS` records. What a recipe calls for each record,
-`handle`, ends those that would go on for ever. Invariant: what a reader of the page must provide
-stands in `given`, and nothing else does.
+Usage: python -m support.recipes PAGE async|sync, with DSSCTL_ENDPOINT set. Each recipe gets a topic
+of its own in place of ``orders``, with `RECORDS` records. The function `handle`, which recipes call
+for each record, ends those that would run for ever. Invariant: `given` has what a reader of the
+page must provide, and nothing else.
 """
 
 import asyncio
@@ -29,17 +29,17 @@ _RECIPE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Enough(BaseException):
-    """The recipe has shown what it does; it stands for Ctrl-C."""
+    """The recipe has shown what it does; this stands in for Ctrl-C."""
 
 
 def recipes(page: str, *, with_asyncio: bool) -> list[tuple[int, str]]:
-    """The blocks of one sort, each with the line that it begins in."""
+    """The blocks of one kind, each with the line at which it begins."""
     found = [(page[: each.start()].count("\n") + 2, each[1]) for each in _RECIPE.finditer(page)]
     return [each for each in found if ("async " in each[1]) is with_asyncio]
 
 
 def given(folder: Path, recipe: str) -> dict[str, Any]:
-    """What a recipe takes for granted."""
+    """The names that a recipe takes for granted."""
     seen: set[tuple[str, int]] = set()
 
     def handle(record: dss_client.Record) -> None:
