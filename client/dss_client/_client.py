@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from dss_client.daemon import Daemon
     from dss_client.events import Events
     from dss_client.groups import Grants, Groups
+    from dss_client.jetstream._callbacks import ErrorCallback
     from dss_client.jetstream.context import JetStream
-    from dss_client.jetstream.subscriptions import ErrorCallback
     from dss_client.job_values import SourceRange
     from dss_client.jobs import Jobs
     from dss_client.operations import Operations
@@ -381,7 +381,12 @@ class Client:
         return stored_runs(self._connection, wanted, dead_letters)
 
     async def opened_session(self) -> "Session":
-        """The session of this client, opened by the first call; for its subscriptions."""
+        """The session of this client, opened by the first call; for its subscriptions.
+
+        Raises:
+            ClientClosed: this client was.
+        """
+        self._connection.refuse_closed()
         from dss_client.session import Session
 
         if self._session is None or self._session.never_opened:

@@ -41,7 +41,7 @@ class Coming:
         """Set once a stream of an ordered group was lent."""
         self._arrived = asyncio.Event()
         self._error: DssError | None = None
-        self._callback_error: Exception | None = None
+        self._callback_error: BaseException | None = None
         self._draining = False
         self._standing = ""
         self._paused = False
@@ -252,7 +252,7 @@ class Coming:
             return
         try:
             callback(*told)
-        except Exception as error:  # noqa: BLE001 - raised again where records are taken
+        except BaseException as error:  # noqa: BLE001 - raised again where records are taken
             self._callback_error = error
             self._arrived.set()
 

@@ -16,12 +16,14 @@ from dss_api.v1 import types_pb2
 from dss_client._channel import channel_to, way_of
 from dss_client._credentials import NOTHING_TO_SHOW, Credentials
 from dss_client._endpoint import Endpoint
+from dss_client._forks import the_forks
 from dss_client._outages import Outages
 from dss_client._ways import Ways
 from dss_client.late_daemon import late
 from dss_client.limits import CALL_TIMEOUT_S
 from dss_core.errors import (
     CallUnknown,
+    ClientClosed,
     DaemonNotTrusted,
     DssError,
     OutcomeUnknown,
@@ -104,14 +106,32 @@ class Connection:
         *,
         patient: bool = True,
     ) -> None:
+        the_forks.opening()
         self.endpoint = endpoint
+        self._is_closed = False
         self._ways = Ways(len(endpoint.ways))
         self.outages = Outages(endpoint.text, patient=patient, ways=self._ways)
-        self._channel = channel_to(endpoint, credentials, _channel_options(), self._ways)
+        self._dialled = channel_to(endpoint, credentials, _channel_options(), self._ways)
 
     async def close(self) -> None:
-        """End every call that is still open."""
-        await self._channel.close()
+        """End every call that is still open; none begins any more."""
+        self._is_closed = True
+        made = [
+            name for name in vars(self) if isinstance(getattr(Connection, name, 0), cached_property)
+        ]
+        for stub in made:
+            delattr(self, stub)
+        await self._dialled.close()
+
+    @property
+    def _channel(self) -> grpc.aio.Channel:
+        """That stubs are made on.
+
+        Raises:
+            ClientClosed: nothing is called any more.
+        """
+        self.refuse_closed()
+        return self._dialled
 
     @cached_property
     def access(self) -> "access_pb2_grpc.AccessStub":
@@ -235,7 +255,17 @@ class Connection:
     async def _once(
         self, method: "grpc.aio.UnaryUnaryMultiCallable[Request, Answer]", request: Request
     ) -> Answer:
+        self.refuse_closed()
         return await self.answer(method(request, timeout=CALL_TIMEOUT_S))
+
+    def refuse_closed(self) -> None:
+        """See that calls can be made.
+
+        Raises:
+            ClientClosed: not any more.
+        """
+        if self._is_closed:
+            raise ClientClosed
 
     async def answer(self, call: Awaitable[Answer]) -> Answer:
         """Await a unary call, made once.
@@ -258,7 +288,7 @@ class Connection:
         """
         item = await self.read_or_end(call)
         if item is None:
-            raise ConnectionLostError(OutcomeUnknown())
+            raise ConnectionLostError(self._cut())
         return item
 
     async def read_or_end(
@@ -293,23 +323,26 @@ class Connection:
             raise ConnectionLostError(self._lost(call, error)) from error
         except asyncio.InvalidStateError as error:
             # What gRPC raises for a call that has ended already.
-            raise ConnectionLostError(OutcomeUnknown()) from error
+            raise ConnectionLostError(self._cut()) from error
         except asyncio.CancelledError as error:
             self._raise_unless_ours(error)
             raise
 
-    @staticmethod
-    def _raise_unless_ours(error: asyncio.CancelledError) -> None:
+    def _raise_unless_ours(self, error: asyncio.CancelledError) -> None:
         """A call that its peer cancelled is reported as if this task had been cancelled."""
         task = asyncio.current_task()
         if task is not None and not task.cancelling():
-            raise ConnectionLostError(OutcomeUnknown()) from error
+            raise ConnectionLostError(self._cut()) from error
+
+    def _cut(self) -> DssError:
+        """Why a call ended that nobody gave a reason for."""
+        return ClientClosed() if self._is_closed else OutcomeUnknown()
 
     def _lost(self, call: object, error: grpc.aio.AioRpcError) -> DssError:
         """The error of a failed call; if nobody answered, the next call takes another way."""
         condition = self.translated(error)
         if isinstance(condition, Unreachable):
-            self._ways.lost(way_of(self._channel, call))
+            self._ways.lost(way_of(self._dialled, call))
         return condition
 
     def translated(self, error: grpc.aio.AioRpcError) -> DssError:
@@ -318,6 +351,8 @@ class Connection:
             if key == ERROR_METADATA_KEY and isinstance(value, bytes):
                 self.outages.heard()
                 return error_from_wire(types_pb2.Error.FromString(value))
+        if self._is_closed:
+            return ClientClosed()
         if error.code() is grpc.StatusCode.UNIMPLEMENTED:
             return CallUnknown(endpoint=self.endpoint.text)
         return self._of_status(error.code(), error.details() or "")

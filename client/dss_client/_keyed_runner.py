@@ -8,7 +8,8 @@ paused.
 
 Invariants: at most `concurrency` handlers run. A bounded number of records waits here, not counting
 those behind a refused one. A record that its handler acknowledged or refused stays so, however the
-handler ends.
+handler ends. An error that ends the program ends the run, and is no failure of a record: raised in
+a task, it would stop the loop before anything is closed.
 """
 
 import asyncio
@@ -40,6 +41,10 @@ beginning, while handlers may still work on records of the session before."""
 
 class HandlerMisused(Exception):
     """The given handler cannot be one; the argument is the rule that it breaks."""
+
+
+class HandlerEndedProgram(Exception):
+    """A handler raised what is no failure but an end, as `sys.exit` does; the argument is that."""
 
 
 class KeyedRunner:
@@ -82,15 +87,13 @@ class KeyedRunner:
         Raises:
             DssError: the records ended with it; the running handlers have finished.
             IllegalArgument: the handler is no async function; its record stays as it is.
+            BaseException: the handler raised it, and it is no `Exception`; the same.
         """
         try:
             await self._run(records)
-        except BaseExceptionGroup as group:
-            misused = group.subgroup(HandlerMisused)
-            if misused is None:
-                raise
-            [rule] = misused.exceptions[0].args
-            raise IllegalArgument(argument="handler", rule=rule) from None
+        except ExceptionGroup as group:
+            _raise_what_ended(group)
+            raise
 
     async def _run(self, records: "AsyncIterator[DeliveredRecord]") -> None:
         ended_by: Exception | None = None
@@ -232,10 +235,25 @@ class KeyedRunner:
             chain.handled(record)
             return
         held.hand_out(record._at)
+        await self._call(chain, record)
+
+    async def _call(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
+        """Have it handled, and settle it.
+
+        Raises:
+            HandlerEndedProgram, GeneratorExit: the handler ended by what is no failure.
+            HandlerMisused: it could not be called.
+        """
         try:
             await self._handler(record)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a handler may raise anything
             await self._ended_by(error, chain, record)
+        except GeneratorExit:
+            self._cancelled(chain, record)
+            raise
+        except BaseException as error:
+            self._cancelled(chain, record)
+            raise HandlerEndedProgram(error) from error
         else:
             if record.refused:
                 chain.refused(record)
@@ -315,6 +333,20 @@ class KeyedRunner:
         if record.refused:
             return
         await (record.reject(error) if rejects else record.nak(error=error))
+
+
+def _raise_what_ended(group: "ExceptionGroup[Exception]") -> None:
+    """Raise what a handler did to the run, if that is what ended it.
+
+    Raises:
+        IllegalArgument, BaseException: as `KeyedRunner.run` does.
+    """
+    if (misused := group.subgroup(HandlerMisused)) is not None:
+        [rule] = misused.exceptions[0].args
+        raise IllegalArgument(argument="handler", rule=rule) from None
+    if (ended := group.subgroup(HandlerEndedProgram)) is not None:
+        [error] = ended.exceptions[0].args
+        raise error from None
 
 
 def _is_cancelled() -> bool:

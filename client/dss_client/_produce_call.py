@@ -103,13 +103,14 @@ class ProduceCall:
         """Begin to send."""
         keep_heap()
         self._task = spawn(self._run(), f"dss producer of {self._topic.name}")
+        # Also where it is cancelled with the tasks of its client: whoever waits is told.
+        self._task.add_done_callback(lambda _: self._fail(self._failed or OutcomeUnknown()))
 
     async def stop(self) -> None:
         """End the call; what is not settled has an unknown outcome."""
         self._stopped = True
         self._task.cancel()
         await asyncio.wait([self._task])
-        self._fail(self._failed or OutcomeUnknown())
 
     @property
     def failed(self) -> DssError | None:

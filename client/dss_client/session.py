@@ -28,7 +28,14 @@ from dss_client._stop import the_stop
 from dss_client._task_spawner import Spawn
 from dss_client.late_daemon import late
 from dss_client.limits import CALL_TIMEOUT_S, CLOSE_TIMEOUT_S
-from dss_core.errors import PASSING, DssError, NotSubscribed, SessionNotFound, Stopping
+from dss_core.errors import (
+    PASSING,
+    ClientClosed,
+    DssError,
+    NotSubscribed,
+    SessionNotFound,
+    Stopping,
+)
 from dss_core.lane import ORDERED, QUEUES
 
 if TYPE_CHECKING:
@@ -151,13 +158,14 @@ class Session:
         left = self._begin_leaving(subscription.number)
         if left is None:
             return
-        wait_s = the_stop.left_s(CLOSE_TIMEOUT_S)
+        began_s = monotonic()
         try:
-            async with asyncio.timeout(wait_s):
-                await left
-        except TimeoutError:
-            # The daemon ends it when the session expires; a resumed session is told again.
-            self._tell_unanswered(subscription, "is left", wait_s)
+            # Of a session that has ended with its client nothing comes any more.
+            both, wait_s = (left, self._task), the_stop.left_s(CLOSE_TIMEOUT_S)
+            await asyncio.wait(both, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+            if not left.done():
+                # The daemon ends it when the session expires; a resumed session is told again.
+                self._tell_unanswered(subscription, "is left", monotonic() - began_s)
         finally:
             self._acked_s.pop(subscription.number, None)
 
@@ -243,7 +251,17 @@ class Session:
             self._attachment.ask()
 
     async def close(self) -> None:
-        """End the session's connection, with what was acknowledged."""
+        """End the session's connection, with what was acknowledged.
+
+        Whoever still takes records elsewhere in the program is told.
+        """
+        try:
+            await self._close()
+        finally:
+            if self.failed is None:
+                self._fail(ClientClosed())
+
+    async def _close(self) -> None:
         self._closing = True
         if self._attachment is not None:
             for number in self._wanted:

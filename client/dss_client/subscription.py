@@ -304,6 +304,7 @@ class Subscription(Coming):
             SessionTakenOver: a newer connection uses the client id.
             GroupDestroyed: the group was removed.
             IllegalArgument: the handler is no async function of one record.
+            BaseException: the handler raised it, as `sys.exit` does; its record is not settled.
         """
         from dss_client._keyed_runner import KeyedRunner
 

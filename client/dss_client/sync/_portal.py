@@ -17,7 +17,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from dss_core.errors import OpenedBeforeFork, ProcessEnds, WouldWaitForItself
+from dss_client._forks import the_forks
+from dss_core.errors import ProcessEnds, WouldWaitForItself
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -38,8 +39,6 @@ class Portal:
     """The way into the loop. There is one a process; `portal` gives it."""
 
     def __init__(self) -> None:
-        self.forked_from = 0
-        """The process that it was left behind in; 0 if that is this one."""
         self._ended = False
         self._closers: dict[object, Callable[[], None]] = {}
         self._loop = asyncio.new_event_loop()
@@ -59,7 +58,7 @@ class Portal:
         except BaseException:
             work.close()
             raise
-        return _waited(asyncio.run_coroutine_threadsafe(work, self._loop))
+        return _waited(asyncio.run_coroutine_threadsafe(_carried(work), self._loop))
 
     def call(
         self, function: Callable[Given, Answer], *args: Given.args, **kwargs: Given.kwargs
@@ -93,8 +92,8 @@ class Portal:
             while (item := self.run(_next_of(items))) is not _END:
                 yield cast("Answer", item)
         finally:
-            # The iterator may be thrown away late, when the loop has ended.
-            if not (self.forked_from or self._ended):
+            # The iterator may be thrown away late, when nobody is left to close it for.
+            if not (the_forks.is_child or self._ended):
                 self.run(items.aclose())
 
     def check(self) -> None:
@@ -107,8 +106,7 @@ class Portal:
 
     def check_process(self) -> None:
         """Check that the loop runs in this process; raises as `soon` does."""
-        if self.forked_from:
-            raise OpenedBeforeFork(process=self.forked_from)
+        the_forks.refuse()
 
     def opened(self, client: object, close: Callable[[], None]) -> None:
         """A client is open, and is to be closed at the end of the process."""
@@ -133,7 +131,27 @@ class Portal:
         self._loop.run_forever()
 
 
+class _EndsProgram(Exception):
+    """What ends a program, on its way into the thread that called; the argument is that."""
+
+
+async def _carried(work: Coroutine[Any, Any, Answer]) -> Answer:
+    """Await it; what ends a program would end the loop of all clients if a task raised it."""
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise _EndsProgram(error) from error
+
+
 def _waited(future: "Future[Answer]") -> Answer:
+    try:
+        return _result(future)
+    except _EndsProgram as carried:
+        [error] = carried.args
+        raise error from None
+
+
+def _result(future: "Future[Answer]") -> Answer:
     try:
         while True:
             try:
@@ -175,26 +193,22 @@ def portal() -> Portal:
     """
     global _portal
     with _lock:
+        the_forks.opening()
         if _portal is None:
             _portal = Portal()
             atexit.register(partial(_end, _portal))
-        elif _portal.forked_from:
-            raise OpenedBeforeFork(process=_portal.forked_from)
         return _portal
 
 
 def _end(ended: Portal) -> None:
-    if not ended.forked_from:
+    if not the_forks.is_child:
         ended.end()
 
 
 def _left_behind() -> None:
-    """Mark the portal in the child of a fork, where its thread is missing."""
+    """Replace the lock in the child of a fork, where the thread is missing."""
     global _lock
     _lock = threading.Lock()
-    if _portal is not None:
-        # The remains of gRPC in a child may end it at any call, though all was closed.
-        _portal.forked_from = os.getppid()
 
 
 if hasattr(os, "register_at_fork"):

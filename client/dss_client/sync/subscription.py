@@ -348,6 +348,7 @@ class Subscription:
             SessionTakenOver: a newer connection uses the client id.
             GroupDestroyed: the group was removed.
             IllegalArgument: the handler is no plain function of one record.
+            BaseException: the handler raised it, as `sys.exit` does; its record is not settled.
         """
         pieces = self._pieces
         with ThreadPoolExecutor(concurrency, thread_name_prefix="dss handler") as threads:
@@ -377,10 +378,13 @@ def _call(handler: Callable[[DeliveredRecord], object], record: DeliveredRecord)
 
     Raises:
         HandlerMisused: it takes other arguments, or is async and has not done anything yet.
+        RuntimeError: it raised `StopIteration`, which no future may hold.
     """
     rule = "it is a plain function of one record"
     try:
         returned = handler(record)
+    except StopIteration as error:
+        raise RuntimeError("the handler raised StopIteration") from error
     except TypeError as error:
         if raised_by_call(error):
             raise HandlerMisused(rule) from error

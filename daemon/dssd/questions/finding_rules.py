@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
+from dss_core.answers import DaemonStatus
 from dss_core.counted import bytes_text, counted
 from dss_core.errors import DssError
 from dss_core.sentences import as_sentence
@@ -17,7 +18,6 @@ from dss_core.times import text_of_span
 from dssd.events import kinds
 from dssd.events.model import KeptEvent, Severity
 from dssd.jobs.held_job import JobView
-from dssd.questions.daemon_facts import DaemonFacts
 from dssd.questions.overviews import Overview
 from dssd.questions.reasons import QUEUES_FULL, quoted
 from dssd.questions.stuck import Stuck
@@ -92,7 +92,7 @@ class KeptTopic(NamedTuple):
 class Facts:
     """The facts for the rules: all, or those of one topic or session."""
 
-    daemon: DaemonFacts
+    daemon: DaemonStatus
     groups: Sequence[Overview] = ()
     stuck: Sequence[Stuck] = ()
     """Entries of one group stand together."""
@@ -202,7 +202,7 @@ def _certificate(facts: Facts) -> Found:
     daemon = facts.daemon
     if not daemon.certificate:
         return
-    left_ms = daemon.certificate_ends_ms - facts.now_ms
+    left_ms = (daemon.certificate_ends_ms or 0) - facts.now_ms
     renew = f"Renew it: {daemon.certificate} is read again as it changes."
     ends = f"the certificate ends in {text_of_span(max(left_ms, 0))}"
     if daemon.certificate_problem:
@@ -219,7 +219,7 @@ def _certificate(facts: Facts) -> Found:
 
 def _backup(facts: Facts) -> Found:
     daemon = facts.daemon
-    age_ms = facts.age_ms(daemon.backup_at_ms)
+    age_ms = facts.age_ms(daemon.backup_at_ms or 0)
     if daemon.backup_at_ms and age_ms > BACKUP_OLD_MS:
         told = f"The last backup was taken {text_of_span(age_ms)} ago."
         yield _attention("daemon.backup", told, "dssctl backup create DIR")

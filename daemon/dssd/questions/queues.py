@@ -9,6 +9,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
 
+from dss_core.answers import ErrorCount, KeyCount
 from dss_core.errors import IllegalArgument, StreamNotFound
 from dss_core.ids import StreamId, StreamName
 from dss_core.lane import RETRY
@@ -26,9 +27,7 @@ from dssd.queues.looking import (
     ALL,
     Choice,
     EntryLook,
-    ErrorCount,
     Found,
-    KeyCount,
     Lane,
     Look,
     QueueEntry,

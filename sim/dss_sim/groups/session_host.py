@@ -513,7 +513,3 @@ class SimulatedSession:
         """Send to the leader of the group."""
         self.borrower_rules.said(message)
         self._world.to_leader(self.host, group_id, message)
-
-    def to_borrower(self, group_id: int, message: ToBorrower) -> None:
-        """Sessions do not speak for a leader."""
-        raise AssertionError("a session has no leaders")
