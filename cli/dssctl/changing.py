@@ -135,7 +135,7 @@ _ASKED_ALIKE = (
     "group", "topic", "client_id", "number", "direction", "stream", "offset", "count", "borrower",
     "job",
 )  # fmt: skip
-"""The common form of an operation and of a repeated command's change: without resolved fields."""
+"""Fields that are equal in an operation and in a repeated command: no plan resolves them."""
 
 
 def _known(settings: Settings, change: "Change") -> "Operation | None":

@@ -33,7 +33,7 @@ PAGE_ROWS = 20
 
 PAGE_EVENTS = 5
 PAGE_OPERATIONS = 3
-"""How many of the newest events a page has: what happened lately, not all that is kept."""
+"""How many of the newest ones a page has: what happened lately, not all that is kept."""
 
 RUNS_DESCRIBED = 10
 """Runs that the description of a schedule shows; `schedules runs` has all that are kept."""

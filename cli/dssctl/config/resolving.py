@@ -18,7 +18,7 @@ from dssctl.settings import Settings
 NO_CONTEXT = ""
 
 CREDENTIALS = ("token_file", "tls_ca", "tls_cert", "tls_key")
-"""The name of this origin: a context's endpoint."""
+"""Keys that are only for the endpoint of their own context."""
 
 
 class Resolved(NamedTuple):
