@@ -1,6 +1,6 @@
-"""Notes beside a command's data: things that are no error, but may leave a person waiting.
+"""Notes beside a command's data: no errors, but reasons why a person may wait in vain.
 
-Invariant: it is written to stderr, and changes nothing about what the command does.
+Invariant: notes go to stderr, and change nothing about what the command does.
 """
 
 import logging
@@ -20,7 +20,7 @@ _FOREIGN_WILDCARDS = re.compile(r"[>*]|\.[+#]|[+#]\.")
 
 
 async def note_unmatched(client: "Client", settings: Settings, written: str) -> None:
-    """Note where no topic has subjects that the filter, of a group or plain, matches.
+    """Note if no topic has subjects that the filter, of a group or plain, matches.
 
     Raises:
         IllegalFilter, QueueWithoutGroup, IllegalName: the filter breaks a rule.
@@ -47,7 +47,7 @@ def _hint(filter_text: str) -> str:
 
 @contextmanager
 def outages_noted(settings: Settings) -> Iterator[None]:
-    """Note what the client says of connections that it lost and found again."""
+    """Print notes about connections that the client lost and restored."""
     log = logging.getLogger("dss_client")
     handler = _Notes(settings)
     log.addHandler(handler)

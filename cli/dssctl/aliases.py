@@ -1,6 +1,6 @@
-"""What a word of one's own may be, and stand for.
+"""Which words may be aliases, and what they may stand for.
 
-Invariant: a word that the tool knows keeps its meaning, whatever the configuration says.
+Invariant: a word that the tool knows keeps its meaning, whatever the configuration contains.
 """
 
 import shlex
@@ -11,7 +11,7 @@ from dssctl.tree import COMMAND_ALIASES, COMMANDS, VERBS
 
 
 def require_free(name: str) -> None:
-    """See that the tool does not know the word itself.
+    """Make sure that the word is no command of the tool.
 
     Raises:
         WrongUsage: it does.
@@ -21,10 +21,10 @@ def require_free(name: str) -> None:
 
 
 def require_begins_with_command(text: str) -> None:
-    """See that what an alias stands for is a command line, as far as its first word goes.
+    """Make sure that an alias stands for a command line, by its first word.
 
     Raises:
-        WrongUsage: it is none.
+        WrongUsage: it does not.
     """
     try:
         words = shlex.split(text)

@@ -112,7 +112,7 @@ OperationNumber = Annotated[
 
 
 def of_one_group(context: typer.Context, named: str | None, option: str | None) -> str | None:
-    """The group of a list, which is named as every other command names it, or by an option.
+    """The group of a list, named by an argument, as for every other command, or by an option.
 
     Raises:
         typer.BadParameter: it is named twice.

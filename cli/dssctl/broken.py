@@ -1,7 +1,7 @@
-"""What becomes of an error that nobody expected: a file with its traceback, and a condition.
+"""What happens with an unexpected error: its traceback goes to a file, and it becomes a condition.
 
-Invariant: a user reads a sentence with a code and a path; whoever mends the tool has the traceback.
-Neither arguments nor values of variables are kept: they may be secret.
+Invariant: a user reads a sentence with a code and a path; the traceback is for whoever repairs the
+tool. Neither arguments nor values of variables are kept, because they may be secret.
 """
 
 import os
@@ -14,7 +14,7 @@ from dss_core.errors import ToolFailed
 from dssctl import VERSION
 
 FAILURES_KEPT = 20
-"""Files with tracebacks of errors that nobody expected; the oldest go first."""
+"""How many files with tracebacks of unexpected errors are kept; the oldest go first."""
 
 
 def condition_of(failure: Exception) -> ToolFailed:

@@ -1,10 +1,10 @@
-"""Cells of columns that several nouns have: lags and rates, as a person reads them."""
+"""Cells that the columns of several nouns share: lags and rates, as a person reads them."""
 
 from dssctl.output import Cell, Instant, Item
 
 RATES_AFTER_S = 6.0
-"""How old a group is until its rates are shown: the daemon looks at it every 5 s, and before it has
-looked, a rate of 0 would stand beside thousands of records."""
+"""How old a group must be before its rates are shown: the daemon measures every 5 s, and before the
+first measurement a rate of 0 would stand beside thousands of records."""
 
 
 REASON_STYLES = {
@@ -15,7 +15,7 @@ HEALTH_STYLES = {"healthy": "bold green", "attention": "bold yellow", "problem":
 
 
 def shown_lag(item: Item, _now_us: int) -> str:
-    """The lag, of a group or in a stream; marked where it is an upper bound."""
+    """The lag, of a group or in a stream; marked if it is an upper bound."""
     return f"{item['lag']}" if item["lag_exact"] else f"<={item['lag']}"
 
 
@@ -33,6 +33,6 @@ def rate(field: str) -> Cell:
 
 
 def is_unmeasured(item: Item, now_us: int) -> bool:
-    """Whether the daemon has perhaps not looked yet at what it is asked about: it is too young."""
+    """Whether the item is so young that the daemon may not have measured it yet."""
     created = item.get("created_at", item.get("connected_at"))
     return isinstance(created, Instant) and now_us - created.us < RATES_AFTER_S * 1_000_000

@@ -1,8 +1,8 @@
-"""What every command that changes something does: plan, show, ask, apply, wait, show.
+"""The steps of every command that changes something: plan, show, ask, apply, wait, show.
 
-A command builds the change and hands it over. Invariant: nothing is applied that was not planned
-first and that nobody agreed to; what is applied is exactly what was planned. Data is one plan (a
-dry run, or nothing to do) or one operation; everything else goes to stderr.
+A command builds the change and hands it over. Invariant: nothing is applied that was not first
+planned and agreed to; what is applied is exactly what was planned. Data is one plan (a dry run, or
+nothing to do) or one operation; everything else goes to stderr.
 """
 
 import json
@@ -43,7 +43,7 @@ class _HowOption(SettingsOption):
 
 
 class Writing(Command):
-    """A verb that changes something at once: nothing is planned, or kept as an operation."""
+    """A verb that changes something at once, without a plan and without an operation."""
 
     impact = Impact.WRITE
 
@@ -53,7 +53,7 @@ class Writing(Command):
 
 
 class Changing(Command):
-    """A verb that changes something, with the options of all of them."""
+    """A verb that changes something, with the common options of these verbs."""
 
     impact = Impact.WRITE
     kinds = (PLAN_KIND, APPLIED_KIND)
@@ -74,7 +74,7 @@ class Removing(Changing):
 
 
 def show_operation(settings: Settings, operation: "Operation") -> None:
-    """Print what was applied, and say how it is taken back."""
+    """Print the applied operation, and how to undo it."""
     if settings.change.plan_seen and operation.state == "done":
         show_one(settings, AS_PLANNED_KIND, operation_item(operation))
     else:
@@ -100,10 +100,11 @@ def carry_out(
 ) -> None:
     """Make the change, as the options of the command say.
 
-    A plan that nobody is asked about need not be told. What has no end in sight is not awaited.
+    A plan that nobody is asked about need not be shown. An operation without a foreseeable end is
+    not awaited.
 
     Raises:
-        typer.Exit: of a dry run, where it was asked for: there is something to do.
+        typer.Exit: in a dry run, if that was asked for: there is something to do.
         DssError: it cannot be done, was declined, failed, or takes too long.
     """
     settings = settings_of(context)
@@ -134,7 +135,7 @@ _ASKED_ALIKE = (
     "group", "topic", "client_id", "number", "direction", "stream", "offset", "count", "borrower",
     "job",
 )  # fmt: skip
-"""What an operation and the change of a repeated command have in common: no plan resolves it."""
+"""Fields that are equal in an operation and in a repeated command: no plan resolves them."""
 
 
 def _known(settings: Settings, change: "Change") -> "Operation | None":
@@ -162,9 +163,9 @@ def _known(settings: Settings, change: "Change") -> "Operation | None":
 
 
 def _agreed(context: typer.Context, change: "Change", *, tells_plan: bool) -> "Operation | None":
-    """Plan, show, ask and apply; None where there is nothing to do.
+    """Plan, show, ask and apply; None if there is nothing to do.
 
-    A name that is not there is told before a script is told which flag it lacks.
+    A script is told that a name does not exist before it is told which flag it lacks.
     """
     settings = settings_of(context)
     plan = _planned(settings, change)
@@ -248,7 +249,7 @@ def confirm_option() -> SettingsOption:
 
 
 def _options() -> list[Any]:
-    """New ones each time: an option belongs to one command."""
+    """New options each time: an option belongs to one command."""
     return [
         _HowOption(
             ["--dry-run"],

@@ -1,4 +1,4 @@
-"""Filter and order of a list that the daemon does not filter and sort itself.
+"""Filter and order of a list that the daemon itself does not filter and sort.
 
 Invariant: the grammar is that of `dss_core.conditions`, the names those of fields and headers.
 """
@@ -22,14 +22,14 @@ COMPARED_AS = {
     Type.TRUTH: FieldType.TRUTH,
     Type.TEXTS: FieldType.TEXTS,
 }
-"""How a filter compares it; what is not here cannot be compared."""
+"""How a filter compares a type of field; other types cannot be compared."""
 
 
 class Choice:
-    """Some items of a kind, in an order.
+    """Selects items of a kind, and puts them in an order.
 
     Raises:
-        FilterUnreadable, OrderUnreadable: filter or order break the grammar.
+        FilterUnreadable, OrderUnreadable: the filter or the order breaks the grammar.
     """
 
     def __init__(self, kind: Kind, wanted: str, sort: str, now_us: int) -> None:
@@ -44,7 +44,7 @@ class Choice:
         return self._order is not None
 
     def of(self, items: Sequence[Item], now_us: int) -> list[Item]:
-        """Those of them, in that order."""
+        """The selected items, in that order."""
         found = [each for each in items if self._conditions.hold(self._reader(each), now_us)]
         if self._order is None:
             return found
@@ -55,7 +55,7 @@ class Choice:
 
 
 class _Reader:
-    """Reads an item's field, by any of its names, as a condition takes it."""
+    """Reads an item's field, by any of its names, in the form that conditions take."""
 
     __slots__ = ("_item", "_names")
 
@@ -77,6 +77,6 @@ class _Reader:
 
 
 def _types(kind: Kind, names: Mapping[str, str]) -> Mapping[str, FieldType]:
-    """By each name that can be compared, how."""
+    """For each name that can be compared, its type."""
     types = {each.name: COMPARED_AS[each.type] for each in kind.fields if each.type in COMPARED_AS}
     return {name: types[field] for name, field in names.items() if field in types}

@@ -1,8 +1,8 @@
-"""Standard streams that whoever started this process has closed.
+"""Standard streams that were closed when this process was started.
 
 Python has None in their place, and the next file or socket that is opened gets their number.
-Invariant: afterwards each of the three is there: nothing can be read, what is said to people goes
-nowhere, and data that nobody can take is an error, as on a full disk.
+Invariant: afterwards each of the three exists: nothing can be read, notes to people go nowhere, and
+data that nobody can take is an error, as on a full disk.
 """
 
 import os
@@ -10,7 +10,7 @@ import sys
 
 
 def stand_in() -> None:
-    """Put something in the place of each that is closed."""
+    """Open a substitute for each that is closed."""
     if sys.stdin is None:
         _open(0, os.O_RDONLY)
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - for good

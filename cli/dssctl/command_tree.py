@@ -1,8 +1,8 @@
-"""The command tree as plain values: what help as JSON, manuals and completions are made of.
+"""The command tree as plain values, from which help as JSON, manuals and completions are made.
 
-It reads the tree that is run, so it cannot say what the program does not do. Invariant: values
-only, in the order of the help; nothing here knows what is made of them. Typer has a Click of its
-own, whose types are private: parameters are known by their attributes.
+It reads the tree that runs, so it cannot differ from what the program does. Invariant: values only,
+in the order of the help; this module does not know its users. Typer has its own copy of Click,
+whose types are private, so parameters are recognised by their attributes.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ class Parameter:
     """An argument or an option of a command."""
 
     flags: tuple[str, ...]
-    """``-o``, ``--output``; none of an argument."""
+    """``-o``, ``--output``; empty for an argument."""
     off_flags: tuple[str, ...]
     """``--no-wait`` of ``--wait/--no-wait``."""
     value: str | None
@@ -27,20 +27,20 @@ class Parameter:
     type: str
     """``text``, ``integer``, ``number``, ``choice`` or ``flag``."""
     choices: tuple[str, ...]
-    """Every value that it takes, where these are few."""
+    """All possible values, if they are few."""
     help: str
     section: str
-    """Of the help text."""
+    """Section of the help text."""
     required: bool
     repeated: bool
     """It may be given several times, or takes all that remain."""
     default: str | int | float | None
-    """None where there is none, or where the help says what an absent one means."""
+    """None if there is no default, or if the help explains what an absent value means."""
     hidden: bool
 
     @property
     def is_argument(self) -> bool:
-        """Whether it is known by its place."""
+        """Whether it is given by its position."""
         return not self.flags
 
 
@@ -50,17 +50,17 @@ class CommandNode:
 
     program: str
     words: tuple[str, ...]
-    """``groups``, ``ls``; none of the program itself."""
+    """``groups``, ``ls``; empty for the program itself."""
     summary: str
-    """Its help's first paragraph."""
+    """The first paragraph of its help."""
     description: str
-    """What the help says behind that."""
+    """The rest of its help."""
     epilog: str
     parameters: tuple[Parameter, ...]
     children: tuple["CommandNode", ...]
     hidden: bool
     impact: str
-    """``read``, ``write`` or ``destructive``; of a noun, nothing."""
+    """``read``, ``write`` or ``destructive``; empty for a noun."""
     prints: tuple[str, ...]
     """The kinds of its items, as in JSON."""
 
@@ -76,7 +76,7 @@ class CommandNode:
 
     @property
     def options(self) -> tuple[Parameter, ...]:
-        """Options, known by their flags."""
+        """Options, recognised by their flags."""
         return tuple(each for each in self.parameters if not each.is_argument)
 
     def section(self, title: str) -> tuple[Parameter, ...]:
@@ -84,15 +84,16 @@ class CommandNode:
         return tuple(each for each in self.parameters if each.section == title)
 
     def fullest(self, title: str) -> tuple[Parameter, ...]:
-        """A section as it is at most, below this one: of what many commands take alike."""
+        """The longest form of a section below this node: the parameters that many commands
+        share."""
         return max((each.section(title) for each in self.commands()), key=len)
 
     def takes_all_of(self, parameters: tuple[Parameter, ...]) -> bool:
-        """Whether it takes everything that stands in a section at most."""
+        """Whether it has everything of a section's longest form."""
         return {each.flags for each in parameters} <= {each.flags for each in self.parameters}
 
     def commands(self) -> Iterator["CommandNode"]:
-        """This one where it has no verbs, else those below it, in the order of the help."""
+        """This node if it has no verbs, else the commands below it, in the order of the help."""
         if not self.children:
             yield self
         for child in self.children:
@@ -105,7 +106,7 @@ def command_tree() -> CommandNode:
 
 
 def command_kinds() -> Iterator[Any]:
-    """The kinds of all that commands print, as their classes name them."""
+    """The kinds of all items that commands print, as their classes name them."""
     program = root()
     for noun in (program.get_command(None, name) for name in program.list_commands(None)):
         for command in getattr(noun, "commands", {"": noun}).values():
@@ -118,7 +119,7 @@ def tree_of(
     words: tuple[str, ...] = (),
     parent: Any = None,  # noqa: ANN401
 ) -> CommandNode:
-    """A command of Typer's with all that is below it."""
+    """A Typer command with everything below it."""
     context = command.context_class(command, parent=parent, **command.context_settings)
     summary, _, description = (command.help or "").partition("\n\n")
     names = command.list_commands(context) if hasattr(command, "list_commands") else ()
@@ -143,7 +144,7 @@ def _parameter(parameter: Any) -> Parameter:  # noqa: ANN401 -- Typer's private 
     argument = parameter.param_type_name == "argument"
     flag = bool(getattr(parameter, "is_flag", False))
     return Parameter(
-        # Those of the help option come from a set, in no order.
+        # The flags of the help option come from a set, without an order.
         flags=() if argument else tuple(sorted(parameter.opts, key=_short_first)),
         off_flags=() if argument else tuple(parameter.secondary_opts),
         value=None if flag else _value_name(parameter),
@@ -163,7 +164,7 @@ def _short_first(flag: str) -> bool:
 
 
 def _value_name(parameter: Any) -> str:  # noqa: ANN401 -- Typer's private types
-    """Without the marks of what may be absent or repeated."""
+    """The name without the marks for absent or repeated values."""
     name = str(parameter.metavar or _type_name(parameter).upper()).removesuffix("...")
     return name[1:-1] if name.startswith("[") and name.endswith("]") else name
 

@@ -1,7 +1,7 @@
 """Asking before something is changed.
 
-Invariant: a question is asked of a person at a terminal or not at all; a script is told which
-flag it lacks instead of hanging. In a protected context a name is typed, and a yes is not enough.
+Invariant: a question is asked of a person at a terminal or not at all; a script is told which flag
+it lacks instead of hanging. In a protected context a name must be typed; a yes is not enough.
 """
 
 import sys
@@ -12,7 +12,7 @@ from dssctl.settings import Settings
 
 
 def confirm(settings: Settings, action: str, name: str, *, confirmed: bool) -> None:
-    """Ask whether to go ahead with what has this name, unless that was said beforehand.
+    """Ask whether to go ahead with the change of this name, unless a flag has already agreed.
 
     Raises:
         ConfirmationNeeded: nobody can be asked.
@@ -29,17 +29,17 @@ def confirm_name_if_protected(settings: Settings, action: str, name: str) -> Non
     """Ask for the name in a protected context; elsewhere nothing is asked.
 
     Raises:
-        ConfirmationNeeded, NameNotConfirmed: as of `confirm`.
+        ConfirmationNeeded, NameNotConfirmed: as for `confirm`.
     """
     if protected(settings):
         _confirm_name(settings, action, name)
 
 
 def require_somebody(settings: Settings, action: str) -> None:
-    """Make sure that there is a person to ask, or no need to.
+    """Make sure that there is a person to ask, or no need to ask.
 
     Raises:
-        ConfirmationNeeded: there is none.
+        ConfirmationNeeded: there is nobody.
     """
     if settings.change.confirm_name is not None or _can_ask(settings):
         return
@@ -72,7 +72,7 @@ def _confirm_name(settings: Settings, action: str, name: str) -> None:
 
 
 def _spellings(name: str) -> set[str]:
-    """A group is named with its filter or without."""
+    """The accepted names: a group may be typed with its filter or without."""
     return {name, name.partition("@")[0]} - {""}
 
 

@@ -1,9 +1,9 @@
 """Calling the daemon from a command, which is a plain function.
 
 Invariant: a command that asks or changes something ends within its timeout once a daemon is there;
-one that follows a stream has had an answer within its timeout before it begins. A unix socket that
-nobody listens at may belong to a daemon that is being started, and is tried again for a moment.
-gRPC and asyncio are loaded here, when a command really talks to the daemon.
+one that follows a stream has had an answer within its timeout before it begins. A unix socket at
+which nobody listens may belong to a daemon that is being started, so it is tried again for a
+moment. gRPC and asyncio are loaded here, when a command really calls the daemon.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from dss_client import Client
 
 SILENT_S = 3.0
-"""After it a person is told that the daemon has not answered: most calls take milliseconds."""
+"""When a person is told that the daemon has not answered yet: most calls take milliseconds."""
 
 CONNECT_PAUSE_S = 0.05
-"""Between two attempts at it; the transport has pauses of its own."""
+"""The pause between two attempts at the socket; the transport has pauses of its own."""
 
 
 Answer = TypeVar("Answer")
 
 
 def ask(settings: Settings, question: Callable[["Client"], Awaitable[Answer]]) -> Answer:
-    """Connect, ask one thing, disconnect; by the socket kept for operators where there is one.
+    """Connect, ask one thing, disconnect; by the operators' socket, if there is one.
 
     Raises:
         TimedOut: there was no answer in time; whether a change was made is unknown.
@@ -55,7 +55,7 @@ def ask(settings: Settings, question: Callable[["Client"], Awaitable[Answer]]) -
 
 @asynccontextmanager
 async def suggestions(settings: Settings, client: "Client") -> AsyncIterator[None]:
-    """Say of a name that is not there which may have been meant."""
+    """Add similar names to the error about a name that does not exist."""
     try:
         yield
     except DssError as failure:
@@ -69,7 +69,8 @@ async def suggestions(settings: Settings, client: "Client") -> AsyncIterator[Non
 
 @asynccontextmanager
 async def connected(settings: Settings, client_id: str | None = None) -> "AsyncIterator[Client]":
-    """The client that the global options describe; Ctrl-C is heard at once while it is there."""
+    """The client that the global options describe; while it is open, Ctrl-C takes effect at
+    once."""
     from dss_client import connect
     from dss_client.interrupts import heard_at_once
 
@@ -90,8 +91,8 @@ async def connected(settings: Settings, client_id: str | None = None) -> "AsyncI
 async def require_daemon(client: "Client", settings: Settings) -> None:
     """Make sure that a daemon answers now.
 
-    A producer or a subscription waits for one that went away; one that was never there is an
-    error, and so is one that does not answer.
+    A producer or a subscription waits for a daemon that went away, but a daemon that was never
+    there is an error, and so is one that does not answer.
 
     Raises:
         TimedOut: it does not answer.
@@ -113,17 +114,17 @@ async def _answered(
         try:
             return await in_time(settings, question(client))
         except Unreachable:
-            # It never left this process, so asking again does nothing twice.
+            # The request never left this process, so repeating it does nothing twice.
             if loop.time() >= last_at:
                 raise
         await asyncio.sleep(CONNECT_PAUSE_S)
 
 
 async def in_time(settings: Settings, call: Awaitable[Answer]) -> Answer:
-    """Await a call for as long as one may take; a person is told while it takes long.
+    """Await a call within the timeout; a person is told if it takes long.
 
     Raises:
-        TimedOut: it took longer; whether it did anything is unknown.
+        TimedOut: it took longer; whether it had an effect is unknown.
     """
     import asyncio
 

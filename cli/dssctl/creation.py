@@ -1,6 +1,6 @@
-"""What every ``create`` shows: a sentence and what to do next, or all of it in a format asked for.
+"""The output of every ``create``: a sentence and what to do next, or all fields in a given format.
 
-Invariant: a format that was asked for, by whatever origin, is complete.
+Invariant: if a format was asked for, by whatever origin, its output is complete.
 """
 
 import sys
@@ -17,7 +17,7 @@ from dssctl.settings import Format, Settings
 def show_created(
     settings: Settings, kind: Kind, item: Item, sentence: str, next_command: str
 ) -> None:
-    """Print what is there now."""
+    """Print the present state."""
     if settings.format is not Format.TABLE or "output" in settings.flags:
         show_one(settings, kind, item)
         return
@@ -31,7 +31,8 @@ def note_differences(
     what: str,
     settled: Mapping[str, tuple[object, object]],
 ) -> None:
-    """Say what an existing one has otherwise than asked: by flag, what is asked and found."""
+    """Tell how an existing one differs from the request: by flag, the wanted and the present
+    value."""
     differences = [
         f"--{flag.replace('_', '-')} {asked} was asked for, and it has {found or 'none'}"
         for flag, (asked, found) in settled.items()

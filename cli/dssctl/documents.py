@@ -1,7 +1,6 @@
 """JSON files that the tool wrote and reads again: plans and exported offsets.
 
-Invariant: a file that is not what it should be is refused with its reason, before the daemon is
-asked anything.
+Invariant: a file with wrong contents is refused with a reason, before the daemon is asked anything.
 """
 
 import json
@@ -13,7 +12,8 @@ from dss_core.errors import DocumentUnreadable, DssError, InputUnreadable
 from dssctl.input_lines import opened
 
 DOCUMENT_BYTES_MAX = 64 << 20
-"""A plan, or exported offsets: of 65,536 streams with some 100 acknowledged ranges each, less."""
+"""The largest file: a plan, or offsets of 65,536 streams with some 100 acknowledged ranges each,
+are smaller."""
 
 
 Fields = dict[str, object]
@@ -21,17 +21,17 @@ Read = TypeVar("Read")
 
 
 class WrongField(Exception):
-    """A field is missing, or is of another type; says which. It stays inside `read_document`."""
+    """A field is missing, or has another type. It never leaves `read_document`."""
 
 
 def read_document(
     path: str, kind: str, what: str, command: str, build: Callable[[Fields], Read]
 ) -> Read:
-    """What `build` makes of the item in a file of that kind; ``-`` is standard input.
+    """The result of `build` for the item in a file of this kind; ``-`` is standard input.
 
     Raises:
         InputUnreadable: there is no such file, or it cannot be read.
-        DocumentUnreadable: it is not what it should be.
+        DocumentUnreadable: it has wrong contents.
     """
     text = _text(path)
     try:
@@ -69,7 +69,7 @@ def number_of(document: Fields, name: str) -> int:
 
 
 def numbers_of(values: object, name: str, count: int) -> tuple[int, ...]:
-    """A list of so many numbers."""
+    """A list of this many numbers."""
     if not isinstance(values, list) or len(values) != count:
         raise WrongField(f"{name} is no list of {count} numbers")
     return tuple(_counted(value, name) for value in values)

@@ -1,8 +1,8 @@
-"""Making a bulk job and starting its driver.
+"""Creating a bulk job and starting its driver.
 
 The driver is a process group of its own: it outlives this command, the terminal and a restart of
-the daemon, and says what it does in a log of the user's state directory. Invariant: a driver is
-started for a job that was made, never before; one that dies leaves a job that another one takes.
+the daemon, and writes a log to the user's state directory. Invariant: a driver is started only for
+a job that exists; if it dies, another one can take the job.
 """
 
 import os
@@ -74,7 +74,7 @@ Drive = Annotated[
 
 
 class Making(Changing):
-    """A verb that makes a job; its --wait is for the end of that, as its operation has none."""
+    """A verb that creates a job; its --wait is for the job's end, as its operation has none."""
 
     def __init__(self, name: str | None, **attributes: Any) -> None:  # noqa: ANN401 -- Typer's own
         own = len(attributes.get("params") or [])
@@ -84,7 +84,7 @@ class Making(Changing):
 
 
 MakingAndTelling = showing(*Changing.kinds, JOB_KIND, command=Making)
-"""One that shows the job as it is."""
+"""A verb that shows the job's present state."""
 
 
 def make_job(
@@ -96,12 +96,14 @@ def make_job(
     wait: bool = False,
     tells: bool = True,
 ) -> StartedDriver | None:
-    """Plan, ask, make; then start the driver. Where something else is told, only that is data.
+    """Plan, ask, create; then start the driver. If the caller prints something else, only that is
+    data.
 
-    Where its end is waited for, the job as it is then is that. Returns the driver, if one started.
+    If the end is awaited, the data is the final state of the job. Returns the driver, if one
+    started.
 
     Raises:
-        DssError: it cannot be made, or was declined.
+        DssError: it cannot be created, or was declined.
     """
     started: StartedDriver | None = None
 
@@ -125,11 +127,11 @@ def make_job(
 
 
 def show_end(settings: Settings, name: str, driver: StartedDriver | None) -> None:
-    """Wait for the end of a job that was just made, and print how it ended.
+    """Wait for the end of a job that was just created, and print how it ended.
 
     Raises:
         JobNotDone: it failed, or was cancelled.
-        DriverEnded: its driver has ended, and it has not.
+        DriverEnded: its driver has ended, but the job has not.
         StillWaiting: it did not end in time.
     """
     from dssctl.job_waiting import require_job_done, wait_for_end_of
@@ -140,7 +142,7 @@ def show_end(settings: Settings, name: str, driver: StartedDriver | None) -> Non
 
 
 def start_driver(settings: Settings, job: str, engine: Engine) -> StartedDriver | None:
-    """Start a process that works off the job, unless it has ended."""
+    """Start a process that drives the job, unless the job has ended."""
     found = ask(settings, lambda client: client.jobs.get(job))
     if found.has_ended:
         note(settings, f"job {job} has nothing to do")
@@ -165,7 +167,8 @@ def start_driver(settings: Settings, job: str, engine: Engine) -> StartedDriver 
 
 
 def _environment(settings: Settings) -> dict[str, str]:
-    """Of a driver: it reads the same files, and no command line of it says where they are."""
+    """The driver's environment: it reads the same files, without options on its command line for
+    that."""
     said = {
         KEYS[name].variable: getattr(settings, name)
         for name in CREDENTIALS
@@ -175,7 +178,7 @@ def _environment(settings: Settings) -> dict[str, str]:
 
 
 def source_bytes(settings: Settings, change: "CreateJob") -> int:
-    """About what a job reads: all that its source keeps, where it does not read all of it."""
+    """About how many bytes a job reads: all that its source keeps, unless it reads only a part."""
 
     async def asked(client: "Client") -> int:
         if change.dead_letters:
@@ -188,14 +191,14 @@ def source_bytes(settings: Settings, change: "CreateJob") -> int:
 
 
 def time_us(text: str | None) -> int | None:
-    """A time of the shared grammar in microseconds since 1970; none where none is given.
+    """A time of the shared grammar in microseconds since 1970; none if none is given.
 
     Raises:
-        IllegalTime: it is no time.
+        IllegalTime: it is not a time.
     """
     return None if text is None else moment_us(text, now_us=time.time_ns() // 1_000)
 
 
 def size_or_usual(text: str | None) -> int:
-    """Bytes; 0 where nothing is said."""
+    """Bytes; 0 if nothing is given."""
     return 0 if text is None else size_bytes(text)

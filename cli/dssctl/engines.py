@@ -1,11 +1,11 @@
 """Which engine drives a job, and the command that starts its driver.
 
-``local`` is one process beside this one, ``spark`` a submission to a master; ``auto`` takes Spark
-for what one process would work on for long, where it is installed. A flag counts before a
-variable, a context and the file.
+``local`` is one process on this machine, ``spark`` a submission to a master; ``auto`` chooses
+Spark, if it is installed, for jobs that would take one process long. A flag wins over a variable,
+that over a context, and that over the file.
 
-Invariant: a driver that cannot start is refused before its job is made. Only this module knows
-`dss_spark`, and loads it where Spark was chosen.
+Invariant: if a driver cannot start, the job is refused before it is created. Only this module knows
+`dss_spark`, and loads it only if Spark was chosen.
 """
 
 import sys
@@ -48,7 +48,7 @@ class Engine:
     conf: Sequence[str] = ()
 
     def command(self, job: str, endpoint: str | None, folder: Path) -> list[str]:
-        """The driver's command line; the folder is for files of it."""
+        """The driver's command line; the folder is for its files."""
         said = ["--endpoint", endpoint] if endpoint is not None else []
         if self.name == LOCAL:
             return [sys.executable, "-m", "dss_bulk", job, *said]
@@ -69,14 +69,14 @@ def chosen(
     *,
     starts: bool = True,
 ) -> Engine:
-    """The engine that is asked for.
+    """The chosen engine.
 
     Args:
-        settings: of this invocation.
-        engine: as the flag has it.
-        master: as the flag has it.
-        conf: as the flag has it.
-        size_bytes: about what the job reads; None where that is not known.
+        settings: those of this invocation.
+        engine: the flag's value.
+        master: the flag's value.
+        conf: the flag's values.
+        size_bytes: about how much the job reads; None if that is not known.
         starts: whether a driver is started here.
 
     Raises:

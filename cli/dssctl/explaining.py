@@ -20,13 +20,13 @@ FIELD_KIND = Kind(
 
 
 def show_fields(settings: Settings, kinds: Sequence[Kind]) -> None:
-    """Print the fields of these kinds, and of those inside of them, in place of items."""
+    """Print the fields of these kinds, and of the kinds inside them, instead of items."""
     settings.format = Format.TABLE
     show_list(settings, FIELD_KIND, field_items(kinds))
 
 
 def field_items(kinds: Sequence[Kind]) -> Iterator[Item]:
-    """The fields of kinds, each kind once, with those of the kinds that they hold."""
+    """The fields of kinds, each kind once, with those of the kinds that they contain."""
     headers = {
         (kind.name, column.field): column.header for kind in kinds for column in kind.columns
     }

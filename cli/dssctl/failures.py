@@ -31,7 +31,7 @@ def exit_code_for(failure: BaseException) -> ExitCode:
 
 
 def report(failure: BaseException, settings: Settings) -> None:
-    """Say on stderr what happened and what to do; as JSON where a program reads along."""
+    """Report on stderr what happened and what to do; as JSON if a program reads stderr."""
     if isinstance(failure, KeyboardInterrupt):
         return
     if _is_request_for_help(failure):
@@ -50,7 +50,7 @@ def report(failure: BaseException, settings: Settings) -> None:
 
 
 def _is_request_for_help(failure: BaseException) -> bool:
-    """Whether a noun was named without a verb: its message is the help text, several lines."""
+    """Whether a noun was named without a verb: then the message is the help text."""
     return isinstance(failure, typer.TyperException) and "\n" in failure.format_message()
 
 
@@ -67,7 +67,7 @@ def _wrong_usage(failure: BaseException) -> DssError:
 
 
 def _in_our_words(failure: typer.BadParameter) -> str:
-    """What is wrong with a number, and what it may be; of anything else as it is."""
+    """What is wrong with a number, and which are allowed; any other message unchanged."""
     taken = getattr(failure.param, "type", None)
     what = _NUMBERS.get(str(getattr(taken, "name", "")))
     text, wrong, _ = failure.message.partition(" is not ")
@@ -80,7 +80,7 @@ def _in_our_words(failure: typer.BadParameter) -> str:
 
 
 _TOO_MANY = "Got unexpected extra argument"
-"""How the parser begins to say it."""
+"""The beginning of the parser's message."""
 _NUMBERS = {
     "integer": "whole number",
     "int range": "whole number",
@@ -88,11 +88,11 @@ _NUMBERS = {
     "float": "number",
     "float range": "number",
 }
-"""By what the parser calls what it takes."""
+"""By the parser's name of a type."""
 
 
 def _hint_of(condition: DssError) -> str:
-    """What to do next, after what may have been meant."""
+    """What to do next, after similar names."""
     return " ".join([*getattr(condition, "__notes__", ()), condition.hint_text]).strip()
 
 

@@ -1,4 +1,4 @@
-"""When a group's lag is gone, as lists, pages, the doctor and the dashboard say it."""
+"""When a group's lag will be gone, as lists, pages, the doctor and the dashboard show it."""
 
 from math import inf
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def forecast_ms(group: "Group", now_us: int) -> float | None:
-    """Until its lag is gone; infinite where it grows, None where nobody can say."""
+    """How long until its lag is gone; infinite if it grows, None if nobody can say."""
     at_us, arrivals, acks = group.oldest_unacked_us, group.arrivals, group.acks
     return drained_in_ms(
         group.lag,

@@ -1,7 +1,7 @@
 """The options that every command takes, and how they reach the settings.
 
-Invariant: an option sets what its key of the configuration sets, with the same words where it is
-wrong; the last one on the line counts.
+Invariant: an option sets the same as its key of the configuration, with the same error messages;
+the last one on the line wins.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ from dssctl.settings import Settings
 
 
 class SettingsOption(TyperOption):
-    """Sets one field of the settings, wherever on the line it stands."""
+    """Sets one field of the settings, wherever it stands on the line."""
 
     section = "Global options"
-    """Of the help text."""
+    """The section of the help text."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class SettingsOption(TyperOption):
 
 
 class HelpJsonOption(TyperOption):
-    """Tells a program what it stands beside, before anything else is looked at."""
+    """Describes the command that it stands beside for programs, before anything else is checked."""
 
     section = "Global options"
 
@@ -69,7 +69,7 @@ def _ask_for_help_json(ctx: Any, wanted: bool) -> None:  # noqa: ANN401 -- Typer
 
 
 class HelpJsonWanted(Exception):
-    """The command line asks for a part of the tree, which is known as a whole above here."""
+    """The command line asks for a part of the tree; the whole tree is known only to the callers."""
 
     def __init__(self, words: tuple[str, ...]) -> None:
         super().__init__(*words)
@@ -77,7 +77,7 @@ class HelpJsonWanted(Exception):
 
 
 class KeyOption(SettingsOption):
-    """Gives one key of the configuration, before anything else may."""
+    """Sets one key of the configuration, before other origins may."""
 
     def __init__(self, flags: list[str], key: str, **attributes: Any) -> None:  # noqa: ANN401 -- Typer's own
         super().__init__(flags, lambda settings, value: _give(settings, key, value), **attributes)
@@ -98,7 +98,7 @@ def _give_each(settings: Settings, pairs: "tuple[str, ...]") -> None:
 
 
 def global_options() -> list[Any]:
-    """New ones each time: an option belongs to one command."""
+    """New options each time: an option belongs to one command."""
     return [
         *_target_options(),
         *_credential_options(),

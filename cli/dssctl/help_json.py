@@ -1,6 +1,6 @@
 """The command tree as a JSON document, for programs that use the tool.
 
-Invariant: what a command takes, does and prints stands in it; global options stand in it once.
+Invariant: it has everything that a command takes, does and prints; global options are in it once.
 """
 
 import json
@@ -9,13 +9,13 @@ from dssctl.command_tree import CommandNode, Parameter, command_tree
 from dssctl.output.model import API_VERSION
 
 GLOBAL = "Global options"
-"""The section of what every command takes."""
+"""The section of the options that every command takes."""
 
 Document = dict[str, object]
 
 
 def help_json(words: tuple[str, ...] = ()) -> str:
-    """The whole of it, or what is below these words."""
+    """The whole tree, or the part below these words."""
     node = command_tree()
     every = [each for each in node.options if each.section == GLOBAL]
     for word in words:

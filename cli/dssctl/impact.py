@@ -1,6 +1,6 @@
-"""What a command does to the daemon, and whether the context lets it.
+"""What a command does to the daemon, and whether the context allows it.
 
-Invariant: a command that changes something passes here before it talks to anybody.
+Invariant: a command that changes something passes here before it calls anybody.
 """
 
 from enum import StrEnum
@@ -10,19 +10,19 @@ from dssctl.settings import Settings
 
 
 class Impact(StrEnum):
-    """Of one command, as a program that reads the command tree sees it."""
+    """A command's impact, for programs that read the command tree."""
 
     READ = "read"
     WRITE = "write"
     DESTRUCTIVE = "destructive"
-    """What it takes away, no command brings back."""
+    """No command brings back what it takes away."""
 
 
 def require_may_change(settings: Settings, command: str) -> None:
-    """Make sure that things may be changed in this context.
+    """Make sure that this context allows changes.
 
     Raises:
-        ContextReadOnly: they may not.
+        ContextReadOnly: it does not.
     """
     if settings.read_only:
         raise ContextReadOnly(command=command, where="this invocation")
@@ -32,10 +32,10 @@ def require_may_change(settings: Settings, command: str) -> None:
 
 
 def require_reason(settings: Settings, command: str) -> None:
-    """Make sure that a change in a protected context says why.
+    """Make sure that a change in a protected context has a reason.
 
     Raises:
-        ReasonNeeded: it does not.
+        ReasonNeeded: it has none.
     """
     context = settings.context
     if context is not None and context.protected and not settings.change.reason.strip():

@@ -1,9 +1,9 @@
 """Lines of a file or of standard input, without blocking the event loop or losing one.
 
-A pipe is read when the loop says that it has something, so a line is published when it comes, not
-when a buffer is full, and Ctrl-C works while nothing comes. (Setting O_NONBLOCK instead would
-change the terminal of the shell that started us.) Invariant: every byte of the input is in exactly
-one line; the last may lack its line end.
+A pipe is read when the loop reports data, so a line is published when it comes, not when a buffer
+is full, and Ctrl-C works while nothing comes. (Setting O_NONBLOCK instead would change the terminal
+of the shell that started us.) Invariant: every byte of the input is in exactly one line; the last
+may lack its line end.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from dss_core.errors import BrokenInputLine, InputUnreadable
 from dss_core.limits import RECORD_BYTES_MAX
 
 INPUT_LINE_BYTES_MAX = 2 * RECORD_BYTES_MAX
-"""A record in JSON, base64 included, and room for its field names."""
+"""The longest line: a record in JSON, with base64, and room for its field names."""
 
 
 INPUT_CHUNK_BYTES = 256 << 10
-"""Read from the input at once: a few hundred lines, little to hold."""
+"""How much is read from the input at once: a few hundred lines."""
 
 
 STANDARD_INPUT = "-"
@@ -49,7 +49,7 @@ def opened(path: str) -> Iterator[int]:
 async def lines(
     path: str, descriptor: int, read_bytes: Callable[[int], None]
 ) -> AsyncIterator[tuple[int, bytes]]:
-    """Every line with its number from 1, without its line end; reports what it has read.
+    """Every line with its number from 1, without its line end; reports the bytes that it has read.
 
     Raises:
         BrokenInputLine: a line is longer than any record can be.
@@ -72,7 +72,7 @@ async def lines(
 
 
 async def _chunk(path: str, descriptor: int) -> bytes:
-    """What can be read now; waits for something, and is empty at the end."""
+    """The bytes that can be read now; waits for some, and is empty at the end."""
     await _readable(descriptor)
     try:
         return os.read(descriptor, INPUT_CHUNK_BYTES)

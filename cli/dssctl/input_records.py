@@ -1,7 +1,7 @@
-"""From lines of the input to records.
+"""Turns lines of the input into records.
 
-Invariant: a line becomes one record, or is named as broken; a field that was asked for by name and
-is not there breaks the line rather than the record's order or subject.
+Invariant: a line becomes one record, or is named as broken; if a field that was asked for by name
+is missing, the line is broken, so that the record's order or subject is not silently lost.
 """
 
 import base64
@@ -18,7 +18,7 @@ WHOLE_LINE = "."
 
 
 class InputFormat(StrEnum):
-    """What a line of the input is."""
+    """The format of input lines."""
 
     LINES = "lines"
     """The payload."""
@@ -27,11 +27,12 @@ class InputFormat(StrEnum):
 
 
 JSON_ENDS = (".json", ".jsonl", ".ndjson")
-"""Of names of files whose lines are JSON: taken for payloads, they would silently have no keys."""
+"""Endings of names of files whose lines are JSON: read as payloads, they would silently have no
+keys."""
 
 
 def format_of(path: str) -> InputFormat:
-    """What lines of a file are, by its name."""
+    """The format of a file's lines, by its name."""
     return InputFormat.JSONL if path.lower().endswith(JSON_ENDS) else InputFormat.LINES
 
 
@@ -48,7 +49,8 @@ class InputRecord:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Where in a JSON object the parts of a record are. None: the usual name, if it is there."""
+    """Which fields of a JSON object are the parts of a record. None: the usual name, if it is
+    there."""
 
     payload: str | None = None
     key: str | None = None

@@ -1,6 +1,6 @@
-"""Where the files are that are installed beside the code: completions and the manual.
+"""The folders of files that are installed with the code: completions and the manual.
 
-A wheel has them in the package; in a checkout they stand at its top.
+In a wheel they are inside the package; in a checkout, at its top.
 """
 
 from pathlib import Path

@@ -2,7 +2,8 @@
 
 Commands return nothing and raise conditions; here each becomes an exit code and a report.
 (`return typer.Exit(1)` would exit 0 in silence, so a returned value is a programmer error.)
-A broken pipe means that the reader has enough: no message, and the shell's own exit code for it.
+A broken pipe means that the reader has seen enough: no message, and the shell's own exit code for
+it.
 """
 
 import sys
@@ -38,7 +39,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _report_broken(unexpected: Exception, settings: Settings) -> int:
-    """Tell of an error of ours without a traceback, wherever one can be kept."""
+    """Report an error of ours without its traceback, if that can be stored in a file."""
     from dssctl.broken import condition_of
 
     try:
@@ -77,7 +78,7 @@ def _require_text(arguments: Sequence[str]) -> None:
     """Names, keys and subjects are UTF-8; a shell passes on any bytes.
 
     Raises:
-        WrongUsage: an argument is something else.
+        WrongUsage: an argument is not UTF-8.
     """
     for argument in arguments:
         try:

@@ -1,4 +1,4 @@
-"""Values of the client as items, as their kind's fields say.
+"""Values of the client as items, by their kind's fields.
 
 A field is the value's own field of that name, or one of a part that the value has: `acked` of the
 `fates` of a group. By rule: a moment is written in milliseconds or microseconds, `created_at` for
@@ -21,11 +21,11 @@ Source = Any
 """A class of values."""
 _SPANS = {"1m": "minute", "5m": "five_minutes"}
 _DIGITS = 3
-"""Of a rate: 4.6e-05 records a second are none."""
+"""The precision of a rate: 4.6e-05 records a second count as 0."""
 
 
 def item_of(kind: str, value: Any, **told: Value) -> Item:  # noqa: ANN401 - of any type
-    """A value as an item of a kind; what is told is not looked for in the value."""
+    """A value as an item of a kind; fields that are given are not read from the value."""
     source: Source = type(value)
     readers = _readers(kind, source, frozenset(told))
     return {name: told[name] if read is None else read(value) for name, read in readers}
@@ -35,7 +35,7 @@ def item_of(kind: str, value: Any, **told: Value) -> Item:  # noqa: ANN401 - of 
 def _readers(
     kind: str, source: Source, told: frozenset[str]
 ) -> tuple[tuple[str, Read | None], ...]:
-    """What reads each field of a kind, in their order; nothing where it is told."""
+    """The reader of each field of a kind, in their order; none for fields that are given."""
     wanted = (each for each in fields_of(kind) if each.name in told or not each.absent)
     return tuple(
         (each.name, None if each.name in told else _reader(each, source)) for each in wanted

@@ -1,7 +1,7 @@
-"""What is told of a bulk job: by drivers, in a log on this machine, and by the daemon, in events.
+"""The log of a bulk job: drivers write files on this machine, the daemon tells events.
 
-The driver writes its log by itself, whoever else runs. Where another one is started and the log is
-large, the log becomes the older one of two. Invariant: a line is told once, the driver's in their
+A driver writes its log by itself, whoever else runs. If another driver is started and the log is
+large, it becomes the older one of two. Invariant: a line is printed once, a driver's lines in their
 order.
 """
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from dss_client import Client, Event, Job
 
 JOB_LOG_BYTES_MAX = 1 << 20
-"""Of what the drivers of a job said. Where it is more when another one is started, it becomes the
-older half; so there are two of these at most, and what one driver says: a line a chunk."""
+"""The size at which a log becomes the older one when another driver is started; so there are at
+most two of this size, plus the output of one driver: a line for each chunk."""
 
 JOB_LOG_LINE_BYTES_MAX = 64 << 10
-"""Of a line that is printed."""
+"""The longest line that is printed."""
 
 JOB_LOG_LOOK_S = 0.5
-"""How soon `jobs logs -f` tells what a driver said."""
+"""How soon `jobs logs -f` prints a driver's lines."""
 
 JOB_LOG_END_S = 3.0
 """How long the last events of a job that has ended are awaited: the daemon writes its events once a
@@ -37,7 +37,7 @@ second."""
 
 
 _ENDS = ("job.ended", "job.failed")
-"""What the daemon tells last of a job; of one that is cancelled it tells nothing."""
+"""The last event of a job; a cancelled job has none."""
 
 JOB_LOG_KIND = Kind(
     "JobLogLine",
@@ -51,19 +51,19 @@ JOB_LOG_KIND = Kind(
 
 
 def log_path(job: str) -> Path:
-    """Where the driver of a job that was started on this machine says what it does."""
+    """The log file of a job's driver that was started on this machine."""
     from platformdirs import user_state_path
 
     return user_state_path("dssctl", appauthor=False) / "jobs" / f"{job}.log"
 
 
 def older(log: Path) -> Path:
-    """What was said before, where that was much."""
+    """The older log, from a time when the log was large."""
     return log.with_suffix(".log.1")
 
 
 def begin_log(log: Path, job: "Job") -> None:
-    """Make ready for a driver that is about to be started.
+    """Prepare the log for a driver that is about to be started.
 
     Raises:
         OSError: the folder cannot be written to.
@@ -79,7 +79,7 @@ def begin_log(log: Path, job: "Job") -> None:
 
 
 class DriversLog:
-    """Reads what the drivers of a job say, from the beginning, as it grows."""
+    """Reads the log of a job's drivers, from the beginning, as it grows."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
@@ -89,7 +89,7 @@ class DriversLog:
         self._last_us = 0
 
     def items(self) -> Iterator[Item]:
-        """Whole lines that were not told yet."""
+        """Complete lines that were not printed yet."""
         if self._at == 0 and self._file is None:
             yield from self._of(older(self._log))
         yield from self._of(self._log)
@@ -99,7 +99,7 @@ class DriversLog:
             with path.open("rb") as file:
                 found = os.fstat(file.fileno())
                 if found.st_ino != self._file or found.st_size < self._at:
-                    # Begun anew: what was there before is told, or gone.
+                    # The file was begun anew: its earlier lines were printed, or are gone.
                     self._file, self._at, self._rest = found.st_ino, 0, b""
                 self._last_us = self._last_us or found.st_mtime_ns // 1_000
                 file.seek(self._at)
@@ -120,12 +120,12 @@ class DriversLog:
                 moment = datetime.fromisoformat(said.pop("at"))
                 self._last_us = round(moment.timestamp() * 1_000_000)
             text = ", ".join(f"{name} {value}" for name, value in said.items())
-        # A line without a time of its own, of an error for one, comes behind the one before.
+        # A line without a time of its own, such as one of an error, follows the line before it.
         return {"at": Instant(self._last_us), "by": "driver", "text": text}
 
 
 def event_line(event: "Event") -> Item:
-    """What the daemon told."""
+    """The line of an event."""
     return {
         "at": Instant.of_ms(event.last_at_ms),
         "by": "daemon",
@@ -134,7 +134,7 @@ def event_line(event: "Event") -> Item:
 
 
 class JobTold:
-    """What is told of a job by its drivers and the daemon, as it comes."""
+    """The lines of a job's drivers and of the daemon, as they come."""
 
     def __init__(self, job: "Job") -> None:
         self._job = job
@@ -144,7 +144,7 @@ class JobTold:
         """Whether the daemon has told its end."""
 
     async def more(self, client: "Client") -> list[Item]:
-        """What was not told yet, by time.
+        """Lines that were not printed yet, by time.
 
         Raises:
             DssError: the daemon does not answer.
@@ -157,12 +157,12 @@ class JobTold:
 
 
 async def told(client: "Client", job: "Job") -> list[Item]:
-    """All that is kept of a job, by time."""
+    """All kept lines of a job, by time."""
     return await JobTold(job).more(client)
 
 
 async def follow(client: "Client", job: "Job", add: Callable[[Item], None]) -> None:
-    """Tell what is kept, and what comes, until the job has ended."""
+    """Print the kept lines, and new ones, until the job has ended."""
     told = JobTold(job)
     until_s, last = None, False
     while until_s is None or time.monotonic() < until_s:
@@ -173,7 +173,7 @@ async def follow(client: "Client", job: "Job", add: Callable[[Item], None]) -> N
             add(item)
         if last:
             return
-        # Once more behind the end: its driver says something last, too.
+        # Once more after the end, because its driver also writes a last line.
         last = told.is_ended
         await asyncio.sleep(JOB_LOG_LOOK_S)
 
@@ -186,7 +186,7 @@ async def _has_ended(client: "Client", job: "Job") -> bool:
 
 
 def _is_of(event: "Event", job: "Job") -> bool:
-    """Of the job, and of none that had its name before."""
+    """Whether an event is about the job, not about an earlier one of its name."""
     known = event.subject == job.name and event.code.startswith("job.")
     return known and event.last_at_ms >= job.created_at_ms
 

@@ -1,6 +1,6 @@
 """Waiting for the end of a bulk job.
 
-Invariant: the job does not depend on it; who stops waiting is told how to go on.
+Invariant: the job does not depend on it; if the waiting stops, the person is told how to continue.
 """
 
 import asyncio
@@ -21,20 +21,21 @@ if TYPE_CHECKING:
     from dssctl.started_driver import StartedDriver
 
 DRIVER_LOOK_S = 0.1
-"""How soon it is looked again whether a driver that was just started has taken its job."""
+"""How soon it is checked again whether a driver that was just started has taken its job."""
 
 DRIVER_LOOKS_MAX = 80
-"""A driver takes a second or two to start; who waits is then told that nobody drives the job."""
+"""A driver takes a second or two to start; after that a person is told that nobody drives the
+job."""
 
 
 def wait_for_job(settings: Settings, job: "Job", driver: "StartedDriver | None" = None) -> "Job":
-    """The job once it has ended, however it did; for as long as --timeout says, or any time.
+    """The job once it has ended, in any way; within --timeout, or without a limit.
 
     Raises:
         DriverEnded: nobody drives it, and the driver that was started for it has ended.
         StillWaiting: it did not end in time.
         JobNotFound: it was removed meanwhile.
-        KeyboardInterrupt: it was waited for no longer.
+        KeyboardInterrupt: the waiting was interrupted.
     """
     waiting = Waiting(settings, job, driver)
     try:
@@ -54,10 +55,10 @@ def wait_for_job(settings: Settings, job: "Job", driver: "StartedDriver | None" 
 
 
 def wait_for_end_of(settings: Settings, name: str, driver: "StartedDriver | None") -> "Job":
-    """The job that was just made, once it has ended; its driver may be about to take it.
+    """The job that was just created, once it has ended; its driver may be about to take it.
 
     Raises:
-        DriverEnded: its driver has ended, and it has not.
+        DriverEnded: its driver has ended, but the job has not.
         StillWaiting: it did not end in time.
         JobNotFound: it was removed meanwhile.
     """
@@ -68,7 +69,7 @@ def wait_for_end_of(settings: Settings, name: str, driver: "StartedDriver | None
 
 
 def require_job_done(job: "Job") -> None:
-    """Accept no end but one.
+    """Accept only one end.
 
     Raises:
         JobNotDone: it failed, or was cancelled.
@@ -79,7 +80,7 @@ def require_job_done(job: "Job") -> None:
 
 
 async def taken_soon(client: "Client", name: str) -> "Job":
-    """The job once the driver that was just started has it; or as it is, where none comes.
+    """The job once the driver that was just started has it; as it is, if none takes it.
 
     Raises:
         JobNotFound: there is none.
@@ -93,7 +94,7 @@ async def taken_soon(client: "Client", name: str) -> "Job":
 
 
 def follow_job(settings: Settings, job: "Job") -> None:
-    """Print what is told of a job until it has ended."""
+    """Print the log of a job until it has ended."""
 
     async def told(listing: Growing) -> None:
         async with connected(settings) as client:
@@ -111,17 +112,17 @@ class Waiting:
         self, settings: Settings, job: "Job", driver: "StartedDriver | None" = None
     ) -> None:
         self.job = job
-        """As it was told last."""
+        """The last known state."""
         self._driver = driver
         self._settings = settings
         self._there = False
-        """Whether the daemon has told of it since it told all anew."""
+        """Whether the watch has reported it since it began anew."""
         self._told = ""
 
     async def run(self) -> "Job":
         """Wait for the end."""
         settings = self._settings
-        # A job takes hours: what a configuration says of calls is no bound for it.
+        # A job takes hours, so the configured timeout of calls does not apply.
         bound_s = settings.wait_s if "timeout" in settings.flags else None
         async with asyncio.timeout(bound_s), connected(settings) as client:
             await require_daemon(client, settings)
@@ -138,10 +139,10 @@ class Waiting:
         return self.job
 
     def take(self, update: "WatchUpdate") -> None:
-        """Learn how it stands now.
+        """Take its new state.
 
         Raises:
-            JobNotFound: it is not there any more.
+            JobNotFound: it no longer exists.
         """
         from dss_client import Job
 
@@ -156,7 +157,7 @@ class Waiting:
         self._there = there
 
     def tell_what_stands_still(self) -> None:
-        """Say once why nothing goes on."""
+        """Note once why there is no progress."""
         job = self.job
         why = ""
         if job.state == "paused":
@@ -168,7 +169,7 @@ class Waiting:
         self._told = why
 
     async def is_left(self, client: "Client") -> bool:
-        """Whether the job ended with its driver, which the updates are about to tell.
+        """Whether the job ended with its driver, which the updates are about to report.
 
         Raises:
             DriverEnded: it did not, and the driver that was started for it has ended.

@@ -1,53 +1,54 @@
 """Bounds that several modules of the command line take, with units last and reasons."""
 
 CALL_TIMEOUT_S = 10.0
-"""A call that only asks or changes something; a person waits no longer without a word."""
+"""The timeout of a call that only asks or changes something: no longer than a person waits."""
 
 OPERATION_WAIT_S = 300.0
-"""For the end of an operation: members settle what they hold, a frozen one for its lease."""
+"""The timeout for the end of an operation: members settle their records, and the lease of a frozen
+one must end."""
 
 OPERATIONS_LISTED = 50
-"""By `ops ls`, unless more are asked for: two screens."""
+"""How many `ops ls` shows, unless more are asked for: two screens."""
 
 OPERATION_NUMBER_MAX = (1 << 63) - 1
-"""The highest that the daemon's store can hold; a longer one is a slip of the fingers."""
+"""The highest number that the daemon's store can hold; a higher one is a typing error."""
 
 CONNECT_WAIT_S = 2.0
 """How long a daemon that is being started is waited for. DSSCTL_CONNECT_WAIT overrides it."""
 
 EVENTS_BEFORE_FOLLOWING = 10
-"""Events that are printed before those that come, so that a person sees where they are."""
+"""How many kept events are printed before new ones, so that a person sees the context."""
 
 WATCH_INTERVAL_S = 2.0
-"""Between two looks of a list that is watched: a person reads no faster."""
+"""The pause between two looks at a watched list: a person reads no faster."""
 
 NEAR_NAMES_MAX = 3
-"""That are suggested for one that is not there."""
+"""How many names are suggested for one that does not exist."""
 
 CONFIG_BYTES_MAX = 1 << 20
-"""A configuration file: a thousand contexts are less."""
+"""The largest configuration file: a thousand contexts are smaller."""
 
 PAGE_ROWS = 20
-"""Of a list inside a page; with what stands around them, a screen."""
+"""How many items a list inside a page has: with its surroundings, a screen."""
 
 PAGE_EVENTS = 5
 PAGE_OPERATIONS = 3
-"""The newest, on a page: what happened lately, not all that is kept."""
+"""How many of the newest ones a page has: what happened lately, not all that is kept."""
 
 RUNS_DESCRIBED = 10
 """Runs that the description of a schedule shows; `schedules runs` has all that are kept."""
 MOMENT_COLUMNS = 27
-"""Reserved for a moment with a fraction of a second, 2026-11-20T08:00:00.123000Z."""
+"""The width of a moment with a fraction of a second, 2026-11-20T08:00:00.123000Z."""
 
 BUNDLE_BYTES_MAX = 128 << 20
-"""Of a support bundle before it is packed: it is mailed, packed ten times smaller."""
+"""The size of a support bundle before it is packed: it is mailed, packed ten times smaller."""
 
 RECORDS_PEEKED_MAX = 10_000
-"""They are in memory at once, to be put in order."""
+"""How many records may be sorted: they are in memory at once."""
 
 BUNDLE_ENTRY_BYTES_MAX = 32 << 20
-"""Of one file in it, so that no long list leaves room for nothing else."""
+"""The size of one file in it, so that no long list leaves no room for others."""
 
 BENCH_SINGLE_RECORDS = 500
 BENCH_LATENCY_S = 5.0
-"""Of records one by one, at most."""
+"""How many single records are looked at, at most."""

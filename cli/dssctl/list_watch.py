@@ -1,7 +1,7 @@
-"""A list that is looked at again and again.
+"""A list that is refreshed again and again.
 
-On a terminal it is drawn anew in place; anywhere else each item that came, changed or went is
-printed. Invariant: a daemon that is away ends nothing; it is told once, and once when it is back.
+On a terminal it is redrawn in place; elsewhere each item that came, changed or went is printed.
+Invariant: an absent daemon ends nothing; it is noted once, and once when it is back.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ def watch_list(
     """Show the list until it is interrupted.
 
     Raises:
-        KeyboardInterrupt: it was.
+        KeyboardInterrupt: it was interrupted.
         BrokenPipeError: nobody reads stdout any more.
         DssError: the daemon was never there, or refuses the question.
     """
@@ -56,13 +56,13 @@ def watch_list(
 
 
 def change_kind(kind: Kind) -> Kind:
-    """Items of a kind with what happened to them."""
+    """A kind of items with what happened to them."""
     happened = Column("event", "EVENT", width=7, styles={GONE: "yellow", ADDED: "green"})
     return kind._replace(name=f"{kind.name}Event", columns=(happened, *kind.columns))
 
 
 class Changes:
-    """What happened between two looks."""
+    """The changes between two looks."""
 
     def __init__(self, kind: Kind) -> None:
         self._kind = kind

@@ -1,4 +1,4 @@
-"""What every ``ls`` does: ask, choose, print, and look again where it is watched.
+"""The steps of every ``ls``: ask, choose, print, and repeat if it is watched.
 
 A command names its kind and hands over a question. Invariant: filters, orders, columns and limits
 mean the same for every list.
@@ -27,7 +27,7 @@ Question = Callable[["Client", Wanted], Awaitable[Sequence[Item]]]
 
 
 class Listing(Command):
-    """A verb that lists, with the options of all of them."""
+    """A verb that lists, with the common options of these verbs."""
 
     rules: ClassVar[ListRules] = ListRules()
 
@@ -49,20 +49,20 @@ class Listing(Command):
 
 
 def listing(kind: Kind, rules: ListRules | None = None) -> type[Listing]:
-    """The class of a command that lists this kind."""
+    """The command class of a list of this kind."""
     return type("Listing", (Listing,), {"kinds": (kind,), "rules": rules or ListRules()})
 
 
 def list_items(
     context: typer.Context, question: Question, kind: Kind | None = None, *, whole: bool = True
 ) -> int:
-    """Print what the question finds, as the options have it; how many are shown.
+    """Print the answer to the question, as the options say; returns how many items are shown.
 
-    ``whole`` says that the question asks for all there are, so that completion may know them.
+    ``whole`` means that the question asks for all items, so completion may store their names.
 
     Raises:
         KeyboardInterrupt: it was watched until then.
-        DssError: the options are wrong, or the daemon says so.
+        DssError: the options are wrong, or the daemon refuses.
     """
     settings = settings_of(context)
     command = context.command
@@ -78,7 +78,7 @@ def list_items(
 
 
 def list_known(context: typer.Context, items: Sequence[Item], kind: Kind | None = None) -> int:
-    """Print items that no daemon has to be asked for; how many are shown."""
+    """Print items for which no daemon is asked; returns how many are shown."""
     settings = settings_of(context)
     command = context.command
     assert isinstance(command, Listing)
@@ -97,7 +97,7 @@ def _shown(settings: Settings, selection: Selection, items: Sequence[Item], name
 
 
 class _NamesArgument(TyperArgument):
-    """Which names are listed."""
+    """The names to list."""
 
     def __init__(self, metavar: str) -> None:
         super().__init__(
@@ -123,7 +123,7 @@ class _ListOption(KeyOption):
 
 
 def _options(rules: ListRules) -> list[Any]:
-    """New ones each time: an option belongs to one command."""
+    """New options each time: an option belongs to one command."""
     limit = f"So many at most; {rules.limit} where absent." if rules.limit else "So many at most."
     return [
         _ListOption(
@@ -150,7 +150,7 @@ def _options(rules: ListRules) -> list[Any]:
 
 
 def watch_option() -> KeyOption:
-    """Of what can be looked at again and again."""
+    """The option of lists and pages that can be watched."""
     return _ListOption(
         ["-w", "--watch"],
         "watch",
@@ -161,7 +161,7 @@ def watch_option() -> KeyOption:
 
 
 def with_bare_watch(args: list[str]) -> list[str]:
-    """With a value where --watch has none: the parser knows no option whose value may be absent."""
+    """The arguments with a value after a bare --watch: the parser knows no optional values."""
     end = args.index("--") if "--" in args else len(args)
     bare, usual = {"-w", "--watch"}, f"--watch={WATCH_INTERVAL_S:g}s"
     return [*(usual if each in bare else each for each in args[:end]), *args[end:]]

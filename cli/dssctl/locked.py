@@ -1,7 +1,7 @@
 """A lock file against two runs of one command at a time, as flock(1) has it.
 
-Invariant: the lock is held until the block ends, however it does: the system gives it up with the
-process. The file stays, because one that is removed can be locked by two.
+Invariant: the lock is held until the block ends, however it does: the system releases it with the
+process. The file stays, because two processes could lock a file that is removed in between.
 """
 
 import fcntl

@@ -1,7 +1,7 @@
 """The program ``dssctl``: what the console script calls.
 
-Invariant: this module owns the exit code, and ``version``, ``--help`` and the shell's questions for
-names are answered before anything slow is imported.
+Invariant: this module decides the exit code, and answers ``version``, ``--help`` and the shell's
+questions for names before anything slow is imported.
 """
 
 import gc
@@ -10,8 +10,8 @@ import sys
 from dssctl import VERSION
 
 OBJECTS_BEFORE_COLLECTION = 100_000
-"""New objects before the collector of cycles looks. What a command loads stays until it ends, and
-with Python's own figure it was looked through again and again meanwhile."""
+"""How many new objects start a garbage collection. What a command loads stays until it ends, but
+Python's default would scan it again and again."""
 
 
 def main() -> int:
@@ -43,12 +43,12 @@ def main() -> int:
 
         return run(arguments)
     except KeyboardInterrupt:
-        # Too early or too late for a command to have noticed.
+        # An interrupt too early or too late for a command to notice.
         return 130
 
 
 def _written(text: str) -> bool:
-    """Whether standard output took it; where not, the slow way says why."""
+    """Whether standard output took it; if not, the slow path reports why."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -1,8 +1,8 @@
 """The ordering keys of the records of a run.
 
-Some records have no key, which is not the empty key. The others have one of a handful of keys of
-their stream, most often the same one. A key has at most one byte, and routes to the partition of
-its record.
+Some records have no key, which is not the empty key. Each of the others has one of a handful of
+keys of its stream, most often the same one. A key has at most one byte, and routes to the partition
+of its record.
 
 Invariant: keys follow from the seed of the run, the stream and the number of the frame. They are
 drawn apart from all other chance, so nothing else depends on them.
@@ -23,7 +23,7 @@ EMPTY = b""
 _FIRST = ord("a")
 _BYTES = 256
 _DRAWN = 251
-"""Draws are used again after so many frames; a prime, so that strides pass over all of them."""
+"""After this many frames the draws repeat; a prime, so that any stride passes over all of them."""
 
 Key = TypeVar("Key")
 
@@ -32,7 +32,7 @@ Key = TypeVar("Key")
 def keys_of_stream(
     partition: int, partitions: int, factor: int = 1, router: Router = Router.BLOCK
 ) -> tuple[bytes, ...]:
-    """Keys of a topic that route to the partition, the commonest first; none where few fit."""
+    """Keys of a topic that route to the partition, the commonest first; none if too few fit."""
     usual = (bytes([(_FIRST + at) % _BYTES]) for at in range(_BYTES - 1))
     how = partitions, factor, router
     fitting = [key for key in usual if partition_of_key(key, *how) == partition]
@@ -44,12 +44,12 @@ def keys_of_stream(
 def partition_of_key(
     key: bytes, partitions: int, factor: int = 1, router: Router = Router.BLOCK
 ) -> int:
-    """Where it routes to, of so many partitions."""
+    """The partition to which it routes, given how many there are."""
     return partition_of(router, key_hash(key), partitions, factor)
 
 
 def text_of(key: bytes | None) -> str | None:
-    """The key as histories have it."""
+    """The key as it is written in histories."""
     return None if key is None else key.decode("latin-1")
 
 
@@ -63,7 +63,8 @@ class OrderingKeys:
     def of_frame(
         self, of_stream: Sequence[Key], number: int, records: int
     ) -> tuple[Key | None, ...]:
-        """The keys of the records of a frame, out of those of its stream. The same each time."""
+        """The keys of the records of a frame, drawn from those of its stream; the same each
+        time."""
         choices = (None, *of_stream)
         first, count = number % _DRAWN, len(choices)
         return tuple([choices[rank % count] for rank in self._ranks[first : first + records]])

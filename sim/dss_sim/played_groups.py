@@ -1,6 +1,6 @@
-"""Groups and leaders over a real log, on a store of the test's choice, and members played by tests.
+"""Groups and leaders over a real log, with a store that the test chooses and members that it plays.
 
-Only the wall clock and the durations of leaders are not those of a daemon.
+Only the wall clock and the durations of leaders differ from those of a daemon.
 """
 
 import asyncio
@@ -36,19 +36,20 @@ from dssd.store.rows import GroupRow, StorageTopicRow
 from dssd.topics.catalogue import Catalogue, NewTopic
 
 PATIENCE_S = 10.0
-"""How long a test waits for what must come; far above what it takes."""
+"""How long a test waits for something; far longer than it takes."""
 
 LOOK_AGAIN_S = 0.001
-"""Between two looks of a test that nobody tells: what it waits for needs the processor."""
+"""The pause between two looks of a test that nothing wakes: what it waits for needs the
+processor."""
 
 QUICK = LeaderTiming(gather_ms=5, commit_ms=2, reserve_percent=1, idle_ms=60)
-"""Timers of a leader, short enough that no test waits for them noticeably."""
+"""Durations of a leader, so short that tests hardly notice waiting for them."""
 
 M = TypeVar("M")
 
 
 class MovedClock(Clock):
-    """The machine's clock, and a wall clock that tests move."""
+    """The machine's clock, and a wall clock that tests can move."""
 
     __slots__ = ("ahead_ms",)
 
@@ -73,14 +74,14 @@ class Member:
         self.detach = plant.registry.attach_borrower(self.borrower_id, self.inbox.put_nowait)
 
     def want(self, *held: StreamReport) -> None:
-        """Look for the leader."""
+        """Connect to the leader."""
         wanted = LeaderWanted(
             self.borrower_id, self.epoch, self.session_id, self.borrower_id.decode(), held
         )
         self.plant.registry.to_leader(self.group.group_id, wanted)
 
     async def next(self, kind: type[M]) -> M:
-        """The next message of the kind; others are passed over."""
+        """The next message of the kind; others are skipped."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 message = await self.inbox.get()
@@ -89,7 +90,7 @@ class Member:
                     return message
 
     async def granted(self, count: int) -> list[GrantedStream]:
-        """That many grants, each confirmed; one that is sent again counts once."""
+        """This many grants, each confirmed; one that is sent again counts once."""
         streams: dict[tuple[StreamId, int], GrantedStream] = {}
         while len(streams) < count:
             grant = await self.next(Grant)
@@ -109,7 +110,7 @@ class Member:
 
 
 class Plant:
-    """Everything from the store to the registry, which can be restarted."""
+    """Everything from the store to the registry; can be restarted."""
 
     def __init__(self, directory: Path, store: Store) -> None:
         self.directory = directory
@@ -123,7 +124,7 @@ class Plant:
         self._running = AsyncExitStack()
 
     async def start(self, timing: LeaderTiming = QUICK) -> None:
-        """Open everything, with what the store and the directory hold."""
+        """Open everything, on the present contents of the store and the directory."""
         rows = [found.row for found in await self.store.scan(StorageTopicRow)]
         self.log = await SegmentLog.open(
             self.directory,
@@ -155,7 +156,7 @@ class Plant:
         subject: str = "",
         keys: Sequence[bytes | None] | None = None,
     ) -> None:
-        """Append one frame of that many records."""
+        """Append one frame of this many records."""
         topic = self.catalogue.topic_of(stream)
         sequence = self._sequences.get(stream, 0)
         self._sequences[stream] = sequence + 1
@@ -174,5 +175,5 @@ class Plant:
         return await self.groups.declare(SubscriptionFilter.parse(text), start=start)
 
     def member(self, group: GroupRow, name: str, session: str = "") -> Member:
-        """A new borrower, which has said nothing yet."""
+        """A new borrower that has sent nothing yet."""
         return Member(self, group, name, session)

@@ -48,7 +48,7 @@ class Attached:
         self._items.put_nowait(None)
 
     async def next(self, kind: type[Item], **having: Any) -> Item:  # noqa: ANN401 # fields of any kind
-        """The next item of the kind with such fields; others are passed over."""
+        """The next item of the kind with these fields; others are skipped."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 item = await self._items.get()
@@ -75,7 +75,7 @@ class Attached:
         return await self.next(Subscribed)
 
     async def records(self, count: int) -> list[tuple[int, int, bool, int]]:
-        """So many records: (grant, offset, redelivered, attempt). They count as handed out."""
+        """This many records: (grant, offset, redelivered, attempt). They count as handed out."""
         found: list[tuple[int, int, bool, int]] = []
         while len(found) < count:
             deliver = await self.next(Deliver)
@@ -89,7 +89,7 @@ class Attached:
         return found
 
     async def settle(self, *settles: Settle) -> None:
-        """Say what was done with records."""
+        """Report what was done with records."""
         await self.session.take(Settles(settles))
 
     async def ack(self, grant: int, start: int, end: int, token: int = 0) -> None:
@@ -112,7 +112,7 @@ class Attached:
 
 
 def offsets_of(deliver: Deliver) -> Ranges:
-    """Which offsets are for the user."""
+    """The offsets that are for the user."""
     spans = cut_frames(deliver.frames)
     return complement(deliver.mask, spans.base[0], spans.base[-1])
 
@@ -139,7 +139,7 @@ class Hall:
 
 @asynccontextmanager
 async def opened_hall(plant: Plant, events: Teller | None = None) -> AsyncIterator[Hall]:
-    """Sessions as a daemon opens them, over a plant that runs; `events` hears of their trouble."""
+    """Sessions as a daemon opens them, over a running plant; `events` gets their trouble."""
     sessions = await Sessions.open(
         plant.store,
         plant.catalogue,

@@ -1,7 +1,7 @@
-"""What the commands of all simulators share: many seeds on all cores, some of them run twice.
+"""Code that the commands of all simulators share: many seeds on all cores, some of them run twice.
 
-Invariant: a seed is judged in a process of its own pool and nothing of its run but three facts
-leaves it, so a million seeds take no more memory than one. Knows no simulator.
+Invariant: a seed is judged in a process of the pool, and only three facts about its run leave that
+process, so a million seeds take no more memory than one. It knows no simulator.
 """
 
 import argparse
@@ -20,19 +20,19 @@ from rich.progress import Progress
 from dss_sim.garbage import frozen_heap
 
 TWICE_EVERY = 100
-"""One seed of so many is run twice: a run that does not repeat proves nothing."""
+"""One seed of this many is run twice: a run that does not repeat proves nothing."""
 FAILURES_MAX = 10
-"""After so many failing seeds the run ends."""
+"""The run ends after this many failed seeds."""
 
 
 class Judged(NamedTuple):
-    """What the run of a seed came to."""
+    """The result of a seed's run."""
 
     size: int
-    """In what its simulator counts."""
+    """In the simulator's own unit."""
     failed: bool
     trace: object
-    """All that happened, or a digest of it: equal for every run of the seed."""
+    """All events, or a digest of them: equal for every run of the seed."""
 
 
 Judge = Callable[[int], Judged]
@@ -44,16 +44,16 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Simulator:
-    """What runs seeds. Its functions belong to a module, because other processes call them."""
+    """What runs seeds. Its functions are those of a module, because other processes call them."""
 
     module: str
-    """Its command is ``python -m`` this."""
+    """The module of its command, ``python -m NAME``."""
     seeds: int
-    """How many are run by default."""
+    """How many seeds are run by default."""
     sizes: str
-    """What it counts: events, steps."""
+    """The unit in which it counts: events, steps."""
     chunk_seeds: int
-    """How many a process takes at once."""
+    """How many seeds a process takes at once."""
     judge: Judge
     described: Callable[[int], str]
     """What failed in a seed, in which shrunken plan, and how to replay it."""
@@ -72,7 +72,7 @@ def parser_of(simulator: Simulator, text: str | None) -> argparse.ArgumentParser
 
 
 def run_seeds(simulator: Simulator, first: int, seeds: int, jobs: int) -> int:
-    """Run many seeds, with a progress bar on a terminal; the exit code, 1 if one failed."""
+    """Run many seeds, with a progress bar on a terminal; returns the exit code, 1 if one failed."""
     began = perf_counter()
     size = failures = 0
     with Progress(disable=not sys.stderr.isatty()) as progress:
@@ -96,7 +96,7 @@ def run_seeds(simulator: Simulator, first: int, seeds: int, jobs: int) -> int:
 def outcomes(
     simulator: Simulator, first: int, seeds: int, jobs: int
 ) -> Iterator[tuple[int, int, bool]]:
-    """Seed, size and whether it failed, of seed after seed."""
+    """For one seed after the other: seed, size and whether it failed."""
     numbers, judged = range(first, first + seeds), partial(_judged, simulator.judge)
     if jobs == 1:
         simulator.prepare()
@@ -110,7 +110,7 @@ def outcomes(
 def forked(jobs: int, prepare: Callable[[], object] = _nothing) -> Iterator[ProcessPoolExecutor]:
     """Copies of this process, each of which calls ``prepare`` first.
 
-    They collect nothing of what it has: the end of an object may wait for a thread, as that of a
+    They collect no garbage of this process: an object's end may wait for a thread, as that of a
     gRPC channel does, and threads are not copied.
     """
     with frozen_heap(), ProcessPoolExecutor(jobs, initializer=prepare) as pool:

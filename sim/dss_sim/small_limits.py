@@ -1,14 +1,14 @@
-"""Bounds of the daemon, made so small for the run of a seed that it reaches them.
+"""Bounds of the daemon that are made so small for the run of a seed that it reaches them.
 
-A world of few streams and small frames never comes near bounds that are there for large ones, and
-what happens at a bound is where whatever counts, cuts or waits goes wrong. So a share of seeds runs
-with some of them small. Each is drawn apart: neither another limit nor anything else of a plan
+A world of few streams and small frames never comes near bounds that are meant for large ones, but
+the code that counts, cuts or waits at a bound is where mistakes are made. So a share of seeds runs
+with some of them small. Each is drawn apart: neither another limit nor any other part of a plan
 depends on it.
 
-Invariant: every module that takes a bound by its name has the small value meanwhile (so none may
-keep it in a default argument), and every value in the range of a limit is one with which the daemon
-has to keep its promises. Bounds at which a client is refused, and those that clients have to know,
-are none of these.
+Invariant: every module that has imported a bound by its name has the small value meanwhile (so none
+may keep it in a default argument), and the daemon has to keep its promises with every value in the
+range of a limit. Bounds at which a client is refused, and those that clients have to know, are not
+among these.
 """
 
 import sys
@@ -19,7 +19,7 @@ from random import Random
 from types import ModuleType
 
 SMALL_SHARE = 0.22
-"""Of the seeds, those that run with small limits."""
+"""The share of seeds that run with small limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class Limit:
     least: int
     most: int
     odds: float = 0.5
-    """With which it is small in such a run."""
+    """The chance that it is small in such a run."""
     loses: bool = False
     """Messages beyond the bound are lost, as any network may lose them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmallLimit:
-    """A bound as a run has it."""
+    """A bound in one run."""
 
     name: str
     value: int
@@ -50,7 +50,7 @@ MACHINES = (
         most=6,
         odds=0.6,
     ),
-    # Where it is not small, the one before is without effect.
+    # Unless it is small, the one before has no effect.
     Limit("RANGES_ADDED_MAX", least=1, most=4, odds=0.8),
     Limit("RESTING_RANGES_MAX", least=1, most=4),
     Limit("READ_AHEAD_CHUNKS", least=2, most=3),
@@ -70,7 +70,7 @@ MACHINES = (
     Limit("GAP_RECORDS_MAX", least=1, most=3),
     Limit("MOVE_RECORDS_MAX", least=3, most=6),
 )
-"""Of leaders and delivery windows."""
+"""Limits of leaders and delivery windows."""
 
 SHELLS = (
     Limit("ROUND_INPUTS_MAX", least=1, most=2),
@@ -88,13 +88,13 @@ SHELLS = (
     Limit("LEADER_MAILBOX_MAX", least=1, most=3, odds=0.1, loses=True),
     Limit("BORROWER_MAILBOX_MAX", least=1, most=3, odds=0.1, loses=True),
 )
-"""Of what runs them in the daemon."""
+"""Limits of what runs them in the daemon."""
 
 _BY_NAME = {limit.name: limit for limit in (*MACHINES, *SHELLS)}
 
 
 def small_limits(seed: int, limits: Sequence[Limit]) -> tuple[SmallLimit, ...]:
-    """The limits that are small in the run of a seed; in most seeds none."""
+    """The limits that are small in the run of a seed; none in most seeds."""
     if Random(f"{seed}/limits").random() >= SMALL_SHARE:
         return ()
     drawn = ((limit, Random(f"{seed}/limits/{limit.name}")) for limit in limits)
@@ -112,7 +112,7 @@ def loses(chosen: Sequence[SmallLimit]) -> bool:
 
 @contextmanager
 def made_small(chosen: Sequence[SmallLimit]) -> Iterator[None]:
-    """The modules of the daemon have these values meanwhile."""
+    """Give the modules of the daemon these values while the block runs."""
     before = [
         (module, each.name, getattr(module, each.name), each.value)
         for each in chosen

@@ -1,8 +1,8 @@
 """Watching a process's system calls through strace, in the order in which they happened, and
 making some of them fail.
 
-Invariant: nothing is traced before `attached` enters its block or after it has left it. What one
-line tells had happened when the next one was written: the kernel holds a thread until strace has
+Invariant: nothing is traced before `attached` enters its block or after it has left it. An event in
+one line had happened before the next line was written: the kernel holds a thread until strace has
 written what it did.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 PATIENCE_S = 60.0
 LINE_BYTES_MAX = 16 << 20
 STRING_BYTES_MAX = 64 << 10
-"""How much of a buffer is shown; more than one answer of the daemon holds."""
+"""How much of a buffer is shown: more than any answer of the daemon."""
 
 _WHOLE = re.compile(r"^(\d+) +(\w+)\((.*)\) += (.+)$")
 _BEGUN = re.compile(r"^(\d+) +(\w+)\((.*) <unfinished \.\.\.>$")
@@ -26,7 +26,7 @@ _RESUMED = re.compile(r"^(\d+) +<\.\.\. (\w+) resumed>(.*)\) += (.+)$")
 
 
 def why_not() -> str:
-    """Why nothing can be traced here; empty where it can."""
+    """Why nothing can be traced here; empty if it can."""
     path = shutil.which("strace")
     if path is None:
         return "strace is not installed"
@@ -55,11 +55,11 @@ class Trace:
         self._grown = asyncio.Event()
 
     def abandon(self) -> None:
-        """End strace at once, also while it holds a thread; a killed process needs that to go."""
+        """End strace at once, even while it holds a thread; a killed process needs that to end."""
         self._strace.kill()
 
     async def until(self, text: str) -> None:
-        """Wait for a line with that text."""
+        """Wait for a line with this text."""
         async with asyncio.timeout(PATIENCE_S):
             while not any(text in line for line in self.lines):
                 self._grown.clear()
@@ -70,7 +70,7 @@ class Trace:
         return calls_of(self.lines)
 
     async def follow(self, output: asyncio.StreamReader) -> None:
-        """Take in what strace says until it ends."""
+        """Read strace's output until it ends."""
         async for raw in output:
             self.lines.append(raw.decode().rstrip("\n"))
             self._grown.set()
@@ -99,7 +99,7 @@ async def attached(
 ) -> AsyncIterator[Trace]:
     """Trace the calls of a process and of all its threads while the block runs.
 
-    ``inject`` is strace's expression for what happens to them, `fdatasync:error=EIO` for example.
+    ``inject`` is strace's expression for injected faults, for example `fdatasync:error=EIO`.
     With a ``path`` only calls on that file are traced and struck.
     The process may end meanwhile.
     """
@@ -123,7 +123,7 @@ async def attached(
         yield trace
     finally:
         if process.returncode is None:
-            # It lets go of the process, which runs on.
+            # strace detaches from the process, which runs on.
             process.terminate()
         await process.wait()
         await following

@@ -1,9 +1,9 @@
-"""DSS in Spark: a data source for anybody's jobs, and drivers of bulk jobs on a cluster.
+"""DSS in Spark: a data source for any Spark job, and drivers of bulk jobs on a cluster.
 
-It stands on the same manifests, leases, staged files and plain functions over Arrow tables as the
-local engine (`dss_bulk`); Spark brings the reading, shuffling and sorting on many machines.
+It uses the same manifests, leases, staged files and plain functions over Arrow tables as the local
+engine (`dss_bulk`); Spark adds reading, shuffling and sorting on many machines.
 
-Invariant: what a task does may be done again by another one, at any time, at the same time, with
-the same result; nothing becomes visible but by a commit of the daemon. Importing this package costs
-no Spark: what needs it imports it where it is needed, and the extra `spark` of the install has it.
+Invariant: a task may be repeated by another one, at any time, at the same time, with the same
+result; nothing becomes visible except by a commit of the daemon. Importing this package does not
+load Spark: modules import it where they need it, and the extra `spark` of the install brings it.
 """

@@ -1,9 +1,9 @@
 """``python -m dss_spark JOB... --endpoint ADDRESS --master MASTER --folder FOLDER``.
 
-Submits the driver of one job, or of some one after another in one session, waits for its end,
-passes signals on, and removes its folder. Its exit code is the driver's.
+Submits the driver of one job, or of several jobs one after another in one session, waits for its
+end, passes signals on, and removes its folder. Its exit code is the driver's.
 
-Invariant: whatever ends the driver, its folder goes and nothing of its process group is left.
+Invariant: however the driver ends, its folder is removed and nothing of its process group is left.
 """
 
 import argparse
@@ -30,14 +30,14 @@ from dss_spark.submission import (
 )
 
 TERM_S = 10.0
-"""What processes of a driver have to end by themselves, before they are killed."""
+"""How long the processes of a driver may take to end by themselves, before they are killed."""
 
 GROUP_LOOK_S = 0.05
-"""How often it is looked whether they have ended."""
+"""The pause between looks whether they have ended."""
 
 
 def main() -> int:
-    """Submit what the command line names."""
+    """Submit the jobs that the command line names."""
     give_way()
     parser = argparse.ArgumentParser(prog="python -m dss_spark", description=__doc__)
     parser.add_argument("job", nargs="+", help="its name or number; of some, one after another")
@@ -69,14 +69,14 @@ def main() -> int:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what drivers left that were killed with everything around them."""
+    """Remove folders of drivers that were killed together with this program."""
     for left in folder.iterdir() if folder.is_dir() else ():
         if not Path(f"/proc/{left.name}").exists():
             shutil.rmtree(left, ignore_errors=True)
 
 
 def _run(command: list[str], environment: dict[str, str]) -> int:
-    """Run it in a group of its own; to its end, or to ours."""
+    """Run it in a process group of its own, until it ends or this program is told to."""
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment, process_group=0)
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
@@ -108,7 +108,7 @@ def _wait_for_group(group: int, patience_s: float) -> None:
 
 
 def _lives(group: int) -> bool:
-    """Whether a process of the group runs; one that nobody has waited for does not."""
+    """Whether a process of the group runs; a zombie does not count."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             state, _parent, of = stat.read_text().rpartition(")")[2].split()[:3]

@@ -1,9 +1,9 @@
 """The report of Spark's own process to the driver about a chunk: a file of JSON.
 
-Spark commits a write in a process that is neither a task nor the driver. What it was told by the
-tasks that counted it writes to a file, whose name the driver drew for this one write.
+Spark commits a write in a process that is neither a task nor the driver. That process writes the
+reports of the tasks that counted to a file whose name the driver drew for this write.
 
-Invariant: an answer is there whole or not at all. A record that broke a rule comes as its
+Invariant: an answer is there whole or not at all. If a record broke a rule, the answer is its
 condition.
 """
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 Refusal = Mapping[str, object]
-"""A condition, as text can have it."""
+"""A condition, as text that can be restored."""
 
 
 def refusal_of(error: "DssError") -> Refusal:
-    """The fault of a record."""
+    """The condition of a record that broke a rule."""
     return {"code": error.code, "fields": error.fields, "message": error.message}
 
 
 def write_answer(path: Path, said: Mapping[str, object], refusals: Sequence[Refusal] = ()) -> None:
-    """Tell the driver."""
+    """Write the answer for the driver."""
     unfinished = path.with_suffix(".part")
     unfinished.write_text(json.dumps({**said, "refusals": refusals}))
     unfinished.rename(path)
 
 
 def read_answer(path: Path) -> dict[str, Any]:
-    """The report, once.
+    """Read the report, and remove it.
 
     Raises:
         DssError: a record broke a rule.

@@ -4,8 +4,8 @@
 
     ranges of a chunk ──► some a task ──examined──► a text a task ──► merged in the order of ranges
 
-Invariant: what a task gives follows from its ranges alone, and is as small as that of a chunk, so
-an attempt that is repeated changes nothing, and records stay where they were read.
+Invariant: a task's result follows from its ranges alone, and is no larger than that of a chunk, so
+a repeated attempt changes nothing, and records stay where they were read.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 AUDIT_TEXT_BYTES_MAX = 16 << 20
-"""What a task tells of its share of a chunk: all origins that one range may remember, and more."""
+"""The bytes of a task's result: room for all origins that one range may remember, and more."""
 
 
 FORMAT = "dss_audit"
@@ -41,7 +41,7 @@ _SCHEMA = pa.schema([("number", pa.int32()), ("found", pa.utf8())])
 
 
 class AuditOnSpark:
-    """Has the ranges of a chunk looked at by tasks; all else is as in one process."""
+    """Lets tasks examine the ranges of a chunk; everything else is as in one process."""
 
     def __init__(self, on: OnSpark, client: Client, granted: Granted) -> None:
         self._on = on
@@ -50,15 +50,15 @@ class AuditOnSpark:
         self._work = AuditWork(client, granted, self._examined)
 
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
-        """Examine its ranges; with the last chunk, say what all of them gave."""
+        """Examine its ranges; with the last chunk, report the result of all of them."""
         return await self._work.chunk(chunk, last=last)
 
     def stop(self) -> None:
-        """End what runs on the cluster."""
+        """End all work on the cluster."""
         self._on.stop()
 
     def discard(self) -> None:
-        """Nothing is left anywhere."""
+        """Do nothing: nothing is left anywhere."""
         self._work.discard()
 
     async def _examined(self, ranges: Sequence[SourceRange]) -> Partial:
@@ -90,7 +90,7 @@ class Share(InputPartition):
 
 
 def shared(ranges: Sequence[SourceRange], tasks: int) -> list[Share]:
-    """Neighbouring ranges a task, of about as many records each."""
+    """Neighbouring ranges for each task, of about as many records each."""
     each = -(-sum(one.end - one.start for one in ranges) // tasks)
     shares: list[list[SourceRange]] = []
     records = each
@@ -104,7 +104,7 @@ def shared(ranges: Sequence[SourceRange], tasks: int) -> list[Share]:
 
 
 class AuditSource(DataSource):
-    """The source of what was found, as Spark knows it."""
+    """The source of audit results, as Spark sees it."""
 
     @classmethod
     def name(cls) -> str:
@@ -112,11 +112,11 @@ class AuditSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        """A partial result a task."""
+        """One partial result for each task."""
         return SCHEMA_SQL
 
     def reader(self, schema: "StructType") -> DataSourceReader:
-        """Of one chunk."""
+        """The reader of one chunk."""
         return _AuditReader(dict(self.options))
 
 
@@ -125,7 +125,7 @@ class _AuditReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        """A share a task."""
+        """A share for each task."""
         ranges = json.loads(self._options["ranges"])
         return shared([SourceRange(**each) for each in ranges], int(self._options["tasks"]))
 

@@ -1,10 +1,10 @@
 """Backfills on Spark: rows of files as records of a topic, by the rules of the local engine.
 
-Before the first chunk is published all rows are read through, or sorted, once; a row that makes no
-record, or a subject that the target does not take, then ends the job with nothing published.
+Before the first chunk is published all rows are read, or sorted, once. If a row cannot become a
+record, or the target does not own its subject, the job ends with nothing published.
 
-Invariant: each chunk gives the records that the local engine gives, so either engine may go on
-with a job of the other one.
+Invariant: each chunk gives the same records as in the local engine, so either engine may continue a
+job of the other.
 """
 
 import asyncio
@@ -46,8 +46,8 @@ class BackfillOnSpark:
 
         Raises:
             InputRefused: a file was changed.
-            RowsRefused: a row makes no record, and there is no side file.
-            SubjectOutsideTopic: the target does not take a subject.
+            RowsRefused: a row cannot become a record, and there is no side file.
+            SubjectOutsideTopic: the target does not own a subject.
             DssError: it failed.
         """
         if self._prepared is None or _has_failed(self._prepared):
@@ -57,11 +57,11 @@ class BackfillOnSpark:
         return await self._on.run(lambda: self._staged(chunk))
 
     def stop(self) -> None:
-        """End what runs on the cluster."""
+        """End all work on the cluster."""
         self._on.stop()
 
     def discard(self) -> None:
-        """Nothing is left: the daemon sweeps what was staged, and rejects are of use."""
+        """Do nothing: the daemon sweeps staged files, and rejects are of use."""
 
     @property
     def _is_spooled(self) -> bool:
@@ -128,5 +128,5 @@ class BackfillOnSpark:
 
 
 def _has_failed(task: "asyncio.Task[None]") -> bool:
-    """Whether it is to be done again: a disk that was full may have room by now."""
+    """Whether a failure is worth another try: a disk that was full may have room by now."""
     return task.done() and (task.cancelled() or task.exception() is not None)

@@ -1,9 +1,9 @@
-"""The session that a driver was submitted with, begun while the driver loads what drives.
+"""The session that a driver was submitted with, started while the driver loads its modules.
 
 Spark needs a second for it, nearly all of it in the JVM.
 
-Invariant: it is begun once, whoever asks. Nothing runs in it before somebody has it; a driver that
-is refused its job ends, and the session with it.
+Invariant: it starts once, whoever asks for it. Nothing runs in it before somebody has it; if a
+driver is refused its job, it ends, and the session with it.
 """
 
 import threading
@@ -15,21 +15,22 @@ if TYPE_CHECKING:
 
 
 class Beginning:
-    """A session that is on its way."""
+    """A session that is being started."""
 
     def __init__(self) -> None:
-        # A thread that loads modules meanwhile would wait for this one; Spark has to begin first.
+        # A thread that loads modules meanwhile would wait for this one, but Spark has to start
+        # first.
         import pyspark.sql  # noqa: F401
 
         self._session: Future[SparkSession] = Future()
-        # Whoever has no use for it any more does not wait for it.
+        # If nobody needs the session any more, nobody waits for it.
         threading.Thread(target=self._begin, name="a session begins", daemon=True).start()
 
     def session(self) -> "SparkSession":
-        """The session, once it is there.
+        """The session, once it has started.
 
         Raises:
-            Exception: it does not begin.
+            Exception: it does not start.
         """
         return self._session.result()
 

@@ -1,10 +1,10 @@
 """The driver's process on Spark: what `python -m dss_bulk` is for the local engine.
 
-Some jobs may share a session: to start one costs more than a small job does. The first that fails
-ends the driver, and those behind it wait for another one.
+Several jobs may share a session, because starting one costs more than a small job. The first that
+fails ends the driver, and the jobs behind it wait for another one.
 
-Invariant: it tells how it ended by its exit code, and never by that of a cluster: the job is done
-when the daemon says so.
+Invariant: only its exit code tells how it ended, never that of a cluster: the job is done when the
+daemon says so.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def main(beginning: Beginning) -> int:
 
 
 async def in_turn(jobs: Sequence[str], endpoint: str | None, engine: SparkEngine) -> None:
-    """Drive jobs one after another, and tell how far each is.
+    """Drive jobs one after another, and report their progress.
 
     Raises:
         DssError: one cannot be driven, or failed; those behind it are not begun.

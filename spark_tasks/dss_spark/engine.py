@@ -1,7 +1,7 @@
-"""The engine on Spark: what `dss_bulk.driver` drives jobs with on a cluster.
+"""The engine on Spark, with which `dss_bulk.driver` drives jobs on a cluster.
 
-Invariant: nothing runs in the session before the lease is there, and it ends with the driver. Where
-it does not begin, the job waits for another driver.
+Invariant: nothing runs in the session before the lease is there, and the session ends with the
+driver. If the session does not start, the job waits for another driver.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CHUNKS_AHEAD_MAX = 4
-"""Chunks worked on at once: while one waits for its commit others are read, and none of them holds
-more than a chunk's files."""
+"""How many chunks are worked on at once: while one waits for its commit, others are read. None of
+them holds more than a chunk's files."""
 
 
 class SparkEngine:
@@ -41,10 +41,10 @@ class SparkEngine:
 
     @asynccontextmanager
     async def opened(self, job: Job) -> AsyncIterator[None]:
-        """A session that knows what the job needs, and a place for what its processes answer.
+        """A session with what the job needs, and a folder for the answers of its processes.
 
         Raises:
-            EngineLost: it does not begin.
+            EngineLost: it does not start.
         """
         self._answers = Path(tempfile.mkdtemp(prefix="dss-spark-"))
         try:
@@ -54,7 +54,7 @@ class SparkEngine:
             shutil.rmtree(self._answers)
 
     def _begun(self, job: Job) -> "SparkSession":
-        kind = kind_of(job.kind)  # loaded while the session begins
+        kind = kind_of(job.kind)  # Loaded while the session starts.
         try:
             spark = self._begin()
             for source in () if kind is None else kind.sources:
@@ -69,7 +69,7 @@ class SparkEngine:
         """The work of a job's kind.
 
         Raises:
-            DssError: its parameters cannot be followed.
+            DssError: its parameters are wrong.
         """
         assert self._spark is not None, "the engine is opened first"
         assert self._answers is not None

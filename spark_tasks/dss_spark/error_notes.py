@@ -1,7 +1,7 @@
 """Codes and hints of errors, where Spark shows them.
 
-Spark passes an error of Python on as its traceback, a text. Invariant: the error stays what it is;
-its code and what helps stand behind it.
+Spark passes a Python error on as its traceback, which is text. Invariant: the error itself does not
+change; its code and hint are added at its end.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from dss_core.errors import DssError
 
 @contextmanager
 def noted() -> Iterator[None]:
-    """Put the code of an error of DSS into what is printed of it."""
+    """Add the code and hint of a DSS error to what is printed of it."""
     try:
         yield
     except DssError as error:

@@ -1,10 +1,10 @@
-"""What the executors of a cluster have to have besides our packages, and whether they do.
+"""What the executors of a cluster need besides our packages, and whether they have it.
 
-It is asked once work has failed: a worker of Spark that cannot load Arrow ends before it can say
-why, and to ask before would cost each job a job of Spark.
+This is checked once work has failed: a worker of Spark that cannot load Arrow ends before it can
+say why, and a check in advance would cost each job a Spark job.
 
-Invariant: this module loads nothing but the standard library, so that what is asked can be asked
-where everything else is missing.
+Invariant: this module loads only the standard library, so that the check works where everything
+else is missing.
 """
 
 import importlib
@@ -20,7 +20,7 @@ NEEDED = ("google.protobuf", "grpc", "pyarrow", "xxhash")
 
 
 def lacking(context: "SparkContext", tasks: int) -> str:
-    """What some executor does not have, in words; empty where all have everything.
+    """What some executor lacks, in words; empty if all have everything.
 
     Raises:
         PySparkException, Py4JError: they cannot even be asked.

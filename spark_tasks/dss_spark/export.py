@@ -6,8 +6,8 @@
                                                                       │ how many rows
     driver ◄── commit() in a process of Spark ◄──────────────────────┘
 
-Invariant: of a chunk each hour is one file of one name, whichever attempt wrote it, so a chunk that
-is done again replaces what there was. The run appears by the driver's one rename.
+Invariant: each hour of a chunk is one file with one name, whichever attempt wrote it, so a chunk
+that is done again replaces its earlier files. The run appears by one rename of the driver.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ExportOnSpark:
-    """Reads, selects, writes a file an hour."""
+    """Reads, selects, writes a file for each hour."""
 
     def __init__(self, on: OnSpark, granted: Granted, endpoint: str) -> None:
         self._on = on
@@ -51,7 +51,7 @@ class ExportOnSpark:
         return ChunkDone(output=output, records=records)
 
     def stop(self) -> None:
-        """End what runs on the cluster."""
+        """End all work on the cluster."""
         self._on.stop()
 
     def discard(self) -> None:
@@ -87,7 +87,7 @@ class ExportPlan:
 
 
 def write(frame: "DataFrame", plan: ExportPlan, at_once: int) -> int:
-    """Write the records of a frame, a file an hour; how many there were."""
+    """Write the records of a frame, a file for each hour; returns how many there were."""
     from pyspark.sql import functions as f
 
     (

@@ -1,7 +1,7 @@
-"""The sink of exports, as each process of Spark has it: as little as that of `dss_spark.sink`.
+"""The sink of exports, as each process of Spark has it: as small as that of `dss_spark.sink`.
 
-Invariant: no more than a number passes between these processes, so nothing of ours is loaded in
-those that make, plan and commit a write.
+Invariant: only a number passes between these processes, so nothing of ours is loaded in those that
+make, plan and commit a write.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ class ExportSink(DataSource):
         return EXPORT
 
     def writer(self, schema: object, overwrite: bool) -> DataSourceArrowWriter:
-        """Of one chunk."""
+        """The writer of one chunk."""
         said = self.options
         return _ExportWriter(Path(said["run"]), int(said["chunk"]), Path(said["answer"]))
 
@@ -52,9 +52,9 @@ class _ExportWriter(DataSourceArrowWriter):
         return Written(written(iterator, self._run, self._chunk))
 
     def commit(self, messages: Sequence[Written | None]) -> None:
-        """Tell the driver how many there were; this is not its process."""
+        """Report to the driver how many records there were; this is not its process."""
         records = sum(message.records for message in messages if message is not None)
         write_answer(self._answer, {"records": records})
 
     def abort(self, messages: Sequence[Written | None]) -> None:
-        """What was written is of the same name when it is written again."""
+        """Do nothing: the files have the same names when they are written again."""

@@ -1,6 +1,6 @@
-"""What a task that exports does: rows that Spark has brought together by hours become files.
+"""What a task of an export does: it writes rows that Spark has grouped by hours into files.
 
-Invariant: each hour is written by one task, in the order in which its rows come.
+Invariant: each hour is written by one task, in the order of its rows.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from dss_spark.staged_tasks import runs
 
 
 def written(batches: Iterator[pa.RecordBatch], run: Path, chunk: int) -> int:
-    """Write the files of some hours; how many records."""
+    """Write the files of some hours; returns how many records they have."""
     records = 0
     for hour, rows in _by_hour(batches):
         write_part(run, folder_of(hour), chunk, rows)
@@ -23,7 +23,7 @@ def written(batches: Iterator[pa.RecordBatch], run: Path, chunk: int) -> int:
 
 
 def _by_hour(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
-    """Rows sorted by hour as one table an hour: no more than a chunk has."""
+    """Rows sorted by hour, as one table for each hour: no larger than a chunk."""
     held: list[pa.RecordBatch] = []
     of = 0
     for batch in batches:

@@ -1,8 +1,8 @@
-"""What Spark raises, as conditions of DSS.
+"""Errors of Spark as conditions of DSS.
 
-Invariant: what one record or one option did wrong fails the job, in one sentence; a Spark that is
-gone fails nothing, because another driver can go on; and neither does a disk that is full, because
-the driver waits for room.
+Invariant: a mistake of one record or one option fails the job, with one sentence. If Spark is gone
+nothing fails, because another driver can go on; nor does it on a full disk, because the driver
+waits for room.
 """
 
 import errno
@@ -22,9 +22,9 @@ REASON_CHARACTERS_MAX = 500
 
 
 _OF_PYTHON = re.compile(r"^(?:[\w.]+\.)?(\w+): (.+)$")
-"""How the last line of a trace begins: with the kind of the error."""
+"""The beginning of the last line of a trace: the kind of the error."""
 _NO_ROOM = {os.strerror(number): number for number in (errno.ENOSPC, errno.EDQUOT)}
-"""What a full disk is called, by tasks in Python and by the JVM alike."""
+"""How tasks in Python and the JVM name a full disk."""
 _NO_MODULE = re.compile(r"No module named '(?P<name>[\w.]+)'")
 _NO_PACKAGE = re.compile(r"\[PACKAGE_NOT_INSTALLED\] (?P<name>\w+)")
 _OTHER_PYTHON = re.compile(
@@ -35,7 +35,7 @@ _GONE = (Py4JNetworkError, ConnectionError)
 
 @contextmanager
 def conditions(job: str) -> Iterator[None]:
-    """Raise what Spark raises as conditions.
+    """Raise errors of Spark as conditions.
 
     Raises:
         EngineLost: the JVM, or the session in it, has ended.
@@ -60,7 +60,7 @@ def conditions(job: str) -> Iterator[None]:
 
 
 def _incomplete(text: str) -> str:
-    """The module of ours that a Python worker lacks; a function may lack one of its own."""
+    """The module of ours that a Python worker lacks; a user's function may lack one of its own."""
     if found := _OTHER_PYTHON.search(text):
         return f"their Python is {found['there']}, and that of the driver {found['here']}"
     for pattern in (_NO_MODULE, _NO_PACKAGE):
@@ -72,11 +72,11 @@ def _incomplete(text: str) -> str:
 
 
 def reason_of(text: str) -> str:
-    """The line of a long report that says why."""
+    """The line of a long report that tells the reason."""
     lines = text.splitlines()
     begins = next((at for at, line in enumerate(lines) if "Traceback" in line), len(lines))
     for line in lines[begins:]:
-        # What a trace quotes of a program is indented.
+        # Lines that a trace quotes from a program are indented.
         found = _OF_PYTHON.match(line)
         if found is not None and not found[1].startswith(("Py", "Spark")):
             return _short(found[2] if "dss_core.errors" in line else line)

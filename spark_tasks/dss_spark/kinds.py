@@ -1,7 +1,7 @@
-"""The kinds of jobs that are done on Spark: what each registers in a session, and its work.
+"""The kinds of jobs that run on Spark: what each registers in a session, and its work.
 
-Invariant: a kind is loaded when a job of it comes, and not before: Arrow is half of what a driver
-would load, and the driver of a replay, of a transform needs none.
+Invariant: a kind is loaded when a job of it comes, and not before. Loading Arrow is half of a
+driver's start, and drivers of replays and transforms do not need it.
 """
 
 from collections.abc import Callable

@@ -10,11 +10,11 @@ EXPORT = "dss_export"
 """That of exported files."""
 
 HOUR = "__hour"
-"""The column of an export that says whose folder a record belongs to, in hours."""
+"""The column of an export with the hour of a record, which decides its folder."""
 
 HEADERS_SQL = "ARRAY<STRUCT<name: STRING, value: BINARY>>"
 RECORD_SQL = (
     f"subject STRING, key BINARY, payload BINARY, headers {HEADERS_SQL}, timestamp_us BIGINT"
 )
 HASH = "__hash"
-"""Of the key, as a signed number."""
+"""The hash of the key, as a signed number."""

@@ -1,8 +1,8 @@
 """The records that a chunk of a job reads, as a frame that can be staged.
 
-Columns: those of the data source `dss`, the times of it as microseconds too, and ``generation``,
-the number of the storage topic: records of one key are in one stream of a generation, so
-`ORDER` is the order of each key.
+Columns: those of the data source `dss`, its times also in microseconds, and ``generation``, the
+number of the storage topic. Records of one key are in one stream of a generation, so `ORDER` is the
+order of each key.
 
 Invariant: every record of the ranges that the job selects, once, or an error.
 """
@@ -34,16 +34,16 @@ def read_ranges(
     dead_letters: str = "",
     tells: bool = False,
 ) -> "DataFrame":
-    """The records of a chunk that are selected; of a group its dead letters.
+    """The selected records of a chunk; for a group, its dead letters.
 
-    Of these headers tell why they are dead, where somebody copies them.
+    Headers of dead letters tell why they are dead, if somebody copies them.
     """
     reader = spark.read.format("dss").option("endpoint", endpoint)
     if selection.subject is not None:
-        # The daemon compares it before anything is sent.
+        # The daemon checks it before it sends anything.
         reader = reader.option("subject", selection.subject.text)
     for name, variable in CREDENTIAL_VARIABLES.items():
-        # Workers on other hosts have not the environment of the driver.
+        # Workers on other hosts do not have the driver's environment.
         if path := os.environ.get(variable):
             reader = reader.option(name, path)
     if dead_letters:

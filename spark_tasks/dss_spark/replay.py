@@ -1,6 +1,6 @@
 """Replays on Spark: records of a range, copied to another topic.
 
-Invariant: the copies that the local engine makes, in the order of their keys.
+Invariant: the same copies as in the local engine, in the order of their keys.
 """
 
 from dss_bulk.replay_params import ReplayParams, copy_rule_of, selection_of
@@ -12,7 +12,7 @@ from dss_spark.work import OnSpark, target_of
 
 
 class ReplayOnSpark:
-    """Reads, selects, routes and stages; what is staged are copies."""
+    """Reads, selects, routes and stages copies."""
 
     def __init__(self, on: OnSpark, granted: Granted, endpoint: str) -> None:
         params = ReplayParams.from_json(granted.job.params)
@@ -28,11 +28,11 @@ class ReplayOnSpark:
         return await self._on.run(lambda: self._staged(chunk))
 
     def stop(self) -> None:
-        """End what runs on the cluster."""
+        """End all work on the cluster."""
         self._on.stop()
 
     def discard(self) -> None:
-        """Nothing is left: the daemon sweeps what was staged."""
+        """Do nothing: the daemon sweeps staged files."""
 
     def _staged(self, chunk: JobChunk) -> ChunkDone:
         frame = read_ranges(

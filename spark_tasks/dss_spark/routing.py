@@ -1,15 +1,15 @@
-"""Routing in the SQL of Spark: which partition a record goes to, without a line of Python a row.
+"""Routing in Spark SQL: which partition a record goes to, without running Python for each row.
 
-``xxhash64(key)`` of Spark has the bits of `dss_core.routing.key_hash`, as a signed number. With m
-= P * K and h as unsigned, ``r = h mod m`` keeps all that the block router looks at, since P and K
+Spark's ``xxhash64(key)`` has the bits of `dss_core.routing.key_hash`, as a signed number. With m =
+P * K and h as unsigned, ``r = h mod m`` keeps all that the block router looks at, since P and K
 divide m; so no product overflows, which ANSI mode would refuse::
 
     block    K * (r mod P/K) + (r div P) mod K
     range    (h * P) >> 64, by halves
 
-Invariant: what `dss_core.routing.partition_of` gives, for every hash. A record without a key goes
-where its number says, so each attempt of a task sends it to the same place. Text alone: this module
-needs no Spark.
+Invariant: the same as `dss_core.routing.partition_of`, for every hash. A record without a key is
+routed by its number, so each attempt of a task sends it to the same partition. Text only: this
+module does not need Spark.
 """
 
 from dss_bulk.target import Target
@@ -23,7 +23,7 @@ def partition_sql(target: Target, hashed: str, number: str) -> str:
     """The partition of a record, as an expression.
 
     Args:
-        target: how the topic is routed.
+        target: the topic's routing.
         hashed: expression of the hash of the key, null where there is no key.
         number: expression of a number of the record, for records without a key.
     """

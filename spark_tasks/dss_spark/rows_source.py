@@ -5,12 +5,12 @@
     Parquet ──► a task a slice of rows ──► records, and rows that make none (``reject`` says why)
     CSV, JSON lines ──► a task a file
 
-Columns: those of a record, ``file`` and ``row`` (whence), ``at`` (the row's number over all files),
-``reject`` (null for a record), then the order columns as numbers and texts that Spark sorts like
-Arrow does.
+Columns: those of a record, ``file`` and ``row`` (its origin), ``at`` (the row's number over all
+files), ``reject`` (null for a record), then the order columns as numbers and texts that Spark sorts
+like Arrow does.
 
-Invariant: for each row that is asked for one row comes out, whatever slices there are; the records
-are those that the local engine makes.
+Invariant: each requested row gives one row, however files are cut into slices; the records are
+those of the local engine.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,13 +60,13 @@ class Slice(InputPartition):
     start: int
     end: int
     at: int
-    """The number, over all files, of the first of them."""
+    """The number, over all files, of its first row."""
 
 
 def read_rows(
     spark: "SparkSession", params: BackfillParams, now_us: int, start: int, end: int
 ) -> "DataFrame":
-    """The rows from one number up to another, over all files in their own order."""
+    """The rows between two numbers, counted over all files in their own order."""
     return (
         spark.read.format(FORMAT)
         .option("params", params.to_json())
@@ -86,12 +86,12 @@ class RowsSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        """Columns of records, whence they come, and order columns."""
+        """Columns of records, of their origins, and order columns."""
         params = BackfillParams.from_json(self.options["params"])
         return ", ".join([SCHEMA_SQL, *_order_sql(params)])
 
     def reader(self, schema: object) -> DataSourceReader:
-        """Of the rows that the options name."""
+        """The reader of the rows that the options name."""
         return _RowsReader(self.options)
 
 
@@ -102,7 +102,7 @@ class _RowsReader(DataSourceReader):
         self._start, self._end = int(options["start"]), int(options["end"])
 
     def partitions(self) -> Sequence[Slice]:
-        """Slices of files; for what must be read as a whole, one a file."""
+        """Slices of files; a file that must be read as a whole is one slice."""
         return list(slices(self._params, self._start, self._end))
 
     def read(self, partition: Slice | None) -> Iterator[pa.RecordBatch]:
@@ -110,7 +110,7 @@ class _RowsReader(DataSourceReader):
         if partition is None:
             return
         params = self._params
-        # Rows come in the order of the files; who sorts them sorts what is made of them.
+        # Rows come in the order of the files; whoever sorts them sorts the records.
         rule = replace(params.rule, order=())
         paths = [file.path for file in params.files]
         for at, rows in _batches(params, partition):
@@ -118,7 +118,7 @@ class _RowsReader(DataSourceReader):
 
 
 def slices(params: BackfillParams, start: int, end: int) -> Iterator[Slice]:
-    """The slices of the rows from one number up to another."""
+    """The slices of the rows between two numbers."""
     first = 0
     for number, file in enumerate(params.files):
         low, high = max(start, first), min(end, first + file.rows)
@@ -129,12 +129,12 @@ def slices(params: BackfillParams, start: int, end: int) -> Iterator[Slice]:
 
 
 def is_parquet(path: str) -> bool:
-    """Whether rows can be read from the middle of a file."""
+    """Whether reading can start in the middle of a file."""
     return FORMATS.get(Path(path).suffix.lower()) == "parquet"
 
 
 def _batches(params: BackfillParams, part: Slice) -> Iterator[tuple[int, pa.Table]]:
-    """Rows with their file and number, and the place of the first of them."""
+    """Rows with their file and number, and the position of the first of them."""
     file = params.files[part.file]
     if is_parquet(file.path):
         for start in range(part.start, part.end, BACKFILL_ROWS_PER_BATCH):
@@ -186,7 +186,7 @@ def _out(
 
 
 def _values(records: pa.Table) -> list[pa.Array]:
-    """The columns of records, as Spark takes them."""
+    """The columns of records, in Spark's types."""
     subjects = records["subject"].cast(pa.utf8())
     lists = pa.array([[]] * records.num_rows, _SCHEMA.field("headers").type)
     return [subjects, records["key"], records["payload"], lists, records["timestamp_us"]]
@@ -197,7 +197,7 @@ def _no_values(rows: int) -> list[pa.Array]:
 
 
 def _order_columns(rows: pa.Table, params: BackfillParams) -> dict[str, pa.ChunkedArray]:
-    """The order columns as Spark sorts them."""
+    """The order columns in types that Spark sorts in the same order."""
     return {
         f"{ORDER}{at}": _sortable(rows[name], params)[1]
         for at, name in enumerate(params.rule.order)
@@ -216,7 +216,7 @@ def _order_sql(params: BackfillParams) -> list[str]:
 
 
 def _sortable(column: pa.ChunkedArray, params: BackfillParams) -> tuple[str, pa.ChunkedArray]:
-    """A type of Spark, and values of it in the order of those that they stand for."""
+    """A type of Spark, and values of it that sort like the given ones."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _sortable(column.cast(kind.value_type), params)
@@ -246,4 +246,4 @@ _SORTABLE: tuple[tuple[Callable[[pa.DataType], bool], tuple[pa.DataType, ...], s
     (pa.types.is_binary, (pa.binary(),), "BINARY"),
     (pa.types.is_large_binary, (pa.binary(),), "BINARY"),
 )
-"""Types of columns, the casts that keep their order, and what Spark calls the last of them."""
+"""Types of columns, the casts that keep their order, and Spark's name of the resulting type."""

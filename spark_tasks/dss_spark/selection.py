@@ -1,6 +1,6 @@
-"""Which records a job takes, as conditions of Spark SQL: those of `dss_bulk.selection`.
+"""The selection of a job's records, as conditions of Spark SQL: those of `dss_bulk.selection`.
 
-Invariant: the same records, for every filter and record; no Python is run for a row. Text alone.
+Invariant: the same records, for every filter and record; no Python runs for a row. Text only.
 """
 
 import re
@@ -29,7 +29,7 @@ def none_of(patterns: Sequence[str]) -> str:
 
 
 def conditions_of(selection: RecordSelection) -> str:
-    """Whether a record is taken; true where it is not."""
+    """The condition under which a record is selected; true if everything is."""
     return " AND ".join(f"({each})" for each in _conditions(selection)) or "true"
 
 
@@ -52,5 +52,5 @@ def _binary(value: bytes) -> str:
 
 
 def literal(text: str) -> str:
-    """A text as SQL has it, whatever characters are in it."""
+    """A text as an SQL literal, whatever characters it has."""
     return f"CAST(X'{text.encode().hex()}' AS STRING)"

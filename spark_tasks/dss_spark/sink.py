@@ -1,10 +1,11 @@
-"""The sink that chunks are staged through, as each process of Spark has it.
+"""The sink through which chunks are staged, as each process of Spark has it.
 
 Spark makes, plans and commits a write in three processes, forked anew for each chunk from one that
-has loaded nothing of ours. So this module loads neither Arrow nor what makes records; tasks do
-(`dss_spark.staged_tasks`), and they are forked from a process that has it (`worker_parent`).
+has loaded nothing of ours. So this module loads neither Arrow nor the code that makes records.
+Tasks do (`dss_spark.staged_tasks`), but they are forked from a process that has it
+(`worker_parent`).
 
-Invariant: what passes between these processes is text.
+Invariant: only text passes between these processes.
 """
 
 import json
@@ -38,7 +39,7 @@ class StageSource(DataSource):
         return STAGE
 
     def writer(self, schema: object, overwrite: bool) -> DataSourceArrowWriter:
-        """Of one chunk; made in a process of Spark, and sent to the tasks."""
+        """The writer of one chunk; made in a process of Spark, and sent to the tasks."""
         return _StageWriter(self.options["plan"])
 
 
@@ -53,7 +54,7 @@ class _StageWriter(DataSourceArrowWriter):
         return Staged(staged(iterator, self._plan))
 
     def commit(self, messages: Sequence[Staged | None]) -> None:
-        """Tell the driver which files there are; this is not its process."""
+        """Report the files to the driver; this is not its process."""
         done = [json.loads(message.text) for message in messages if message is not None]
         said = {
             "files": [each["file"] for each in done if each["file"] is not None],
@@ -63,7 +64,7 @@ class _StageWriter(DataSourceArrowWriter):
         write_answer(Path(json.loads(self._plan)["answer"]), said, refusals)
 
     def abort(self, messages: Sequence[Staged | None]) -> None:
-        """Remove what was written for nothing; the daemon sweeps what is missed here."""
+        """Remove files that do not count; the daemon sweeps those that are missed here."""
         directory = Path(json.loads(self._plan)["directory"])
         for message in messages:
             file = None if message is None else json.loads(message.text)["file"]

@@ -1,10 +1,10 @@
-"""Records of a backfill that were read once, sorted, and lie as Parquet until they are published.
+"""Records of a backfill, read once, sorted, and kept as Parquet until they are published.
 
-What is to be sorted over all files is sorted by Spark, on disk; what cannot be read from its middle
-(CSV, JSON lines) is read once instead of once a chunk. It lies in the job's staging directory,
-which the daemon removes when the job has ended or has another driver.
+Spark sorts on disk if rows are to be sorted over all files. Files that cannot be read from the
+middle (CSV, JSON lines) are read once instead of once for each chunk. The result lies in the job's
+staging directory, which the daemon removes when the job has ended or has another driver.
 
-Invariant: the order is total, by the order columns, then file and row, with nulls last; so another
+Invariant: the order is total: by the order columns, then file and row, with nulls last. So another
 driver that sorts again cuts the same chunks.
 """
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SPOOL_ROW_GROUP_BYTES = 16 << 20
-"""Of sorted records that wait for their chunk: a chunk reads few of them besides its own."""
+"""The size of a row group: a chunk reads few sorted records besides its own."""
 
 
 FORMAT = "dss_spooled"
 
 
 def spool(frame: "DataFrame", folder: Path, order: int) -> None:
-    """Sort records by so many order columns, and write them to a folder."""
+    """Sort records by this many order columns, and write them to a folder."""
     from pyspark.sql import functions as f
 
     keys = [f"{ORDER}{at}" for at in range(order)]
@@ -43,14 +43,14 @@ def spool(frame: "DataFrame", folder: Path, order: int) -> None:
         .drop(*keys)
         .write.option("compression", "zstd")
         .option("parquet.block.size", SPOOL_ROW_GROUP_BYTES)
-        # A try that found no room has left a part of it.
+        # An attempt that found no room has left a part of it.
         .mode("overwrite")
         .parquet(str(folder))
     )
 
 
 def read_spooled(spark: "SparkSession", folder: Path, start: int, end: int) -> "DataFrame":
-    """The records from one place in the order up to another."""
+    """The records between two positions in the order."""
     return (
         spark.read.format(FORMAT)
         .option("folder", str(folder))
@@ -68,7 +68,7 @@ class Piece(InputPartition):
     start: int
     end: int
     at: int
-    """The place, in the order, of the first of them."""
+    """The position, in the order, of its first row."""
 
 
 class SpooledSource(DataSource):
@@ -80,11 +80,11 @@ class SpooledSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        """As rows of input files have it."""
+        """The same columns as rows of input files."""
         return SCHEMA_SQL
 
     def reader(self, schema: object) -> DataSourceReader:
-        """Of the places that the options name."""
+        """The reader of the positions that the options name."""
         return _SpooledReader(self.options)
 
 
@@ -94,7 +94,7 @@ class _SpooledReader(DataSourceReader):
         self._start, self._end = int(options["start"]), int(options["end"])
 
     def partitions(self) -> Sequence[Piece]:
-        """Pieces of the files, which are in the order of their names."""
+        """Pieces of the files, in the order of their names."""
         files = sorted(self._folder.glob("part-*.parquet"))
         return list(_pieces(files, self._start, self._end))
 

@@ -1,7 +1,7 @@
-"""What a task that stages does: rows that Spark has routed and sorted become a staged file.
+"""What a task that stages does: it writes rows that Spark has routed and sorted to a staged file.
 
-Invariant: of each partition the rows keep the order in which they come. A record that breaks a rule
-is told as its condition, and leaves no file.
+Invariant: the rows of each partition keep their order. If a record breaks a rule, its condition is
+reported, and no file is left.
 """
 
 import json
@@ -24,7 +24,7 @@ from dss_spark.tables import as_records
 
 
 def staged(batches: Iterator[pa.RecordBatch], plan: str) -> str:
-    """Write the file of one attempt of one task; what it did, as the sink takes it."""
+    """Write the file of one attempt of one task; returns the result for the sink."""
     rejects: list[Reject] = []
     try:
         file = _written(batches, decoded(plan), rejects)
@@ -36,7 +36,7 @@ def staged(batches: Iterator[pa.RecordBatch], plan: str) -> str:
 def _written(
     batches: Iterator[pa.RecordBatch], plan: Stage, rejects: list[Reject]
 ) -> StagedFile | None:
-    """The file; none where there is no record."""
+    """The file; none if there is no record."""
     with StagedWriter(plan.directory, plan.staged_for) as writer:
         for partition, table in by_partition(batches):
             records = as_records(_without_rejects(table, plan.paths, rejects))
@@ -57,7 +57,7 @@ def _said(file: StagedFile | None, rejects: Sequence[Reject], refusal: DssError 
 
 
 def by_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
-    """Rows sorted by partition as tables of one partition each, of some megabytes."""
+    """Rows sorted by partition, as tables of one partition and some megabytes each."""
     held: list[pa.RecordBatch] = []
     held_bytes, of = 0, -1
     for batch in batches:

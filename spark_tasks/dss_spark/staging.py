@@ -1,4 +1,4 @@
-"""Staging on Spark: records are routed, shuffled and sorted natively; tasks write staged files.
+"""Staging on Spark: Spark itself routes, shuffles and sorts records; tasks write staged files.
 
 ::
 
@@ -7,12 +7,12 @@
     driver ◄── names, in the order of the tasks ── commit() in a process of Spark
 
 A task writes a file whose name was drawn for this attempt (`dss_core.staged`), so attempts that are
-killed, repeated or speculated never meet; what Spark names at the end are the files of the attempts
-that counted. Nothing is published here: the driver commits the files with its lease.
+killed, repeated or speculated never collide; Spark names at the end the files of the attempts that
+counted. Nothing is published here: the driver commits the files with its lease.
 
-Invariant: each partition of the target is written by one task, in the order of ``order``; so the
-order of each key is that of ``order`` too. A record that breaks a rule ends the work at once, with
-its condition: Spark would try it again, and say it in forty lines of a trace.
+Invariant: each partition of the target is written by one task, in the order of ``order``; so that
+is also the order of each key. A record that breaks a rule ends the work at once, with its
+condition; Spark would retry it, and report it in forty lines of a trace.
 """
 
 import json
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 STAGING_TASKS_MAX = 64
-"""Tasks that stage one chunk: more of them would write frames far below the usual size, and a
+"""How many tasks stage one chunk at most: with more, frames would be far smaller than usual, and a
 task costs some ten milliseconds."""
 
 
@@ -56,9 +56,9 @@ class Stage:
     answer: Path
     """The file from which the driver reads the names of staged files."""
     copy: CopyRule | None = None
-    """The records are copies by this rule, and get their origin headers."""
+    """If the records are copies: the rule, by which they get their origin headers."""
     paths: tuple[str, ...] = ()
-    """Of the files whose rows the records are made of; rows with a ``reject`` make none."""
+    """If the records come from files: which files. Rows with a ``reject`` are no records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class StagedChunk:
 
     @property
     def records(self) -> int:
-        """Of all files."""
+        """The records of all files."""
         return sum(file.records for file in self.files)
 
 
@@ -83,7 +83,7 @@ def stage(
 
     Args:
         frame: records, and the columns that the next two name.
-        plan: what they are staged as.
+        plan: how they are staged.
         number: expression of a number of the record, for those without a key.
         order: columns that put all records in their order.
         at_once: how many tasks run at once.
@@ -128,7 +128,7 @@ def encoded(plan: Stage) -> str:
 
 
 def decoded(text: str) -> Stage:
-    """What `encoded` made."""
+    """The reverse of `encoded`."""
     said = json.loads(text)
     copy, target = said["copy"], said["target"]
     return Stage(

@@ -6,8 +6,8 @@
           │                      one process group, the job's folder as spark.local.dir
           └── waits, passes signals on, and removes the folder
 
-Invariant: what the user sets by ``--conf`` counts; what is not set is bounded and stays on
-loopback for a local master. This module needs no PySpark: it looks whether there is one.
+Invariant: the user's ``--conf`` settings win; what is not set is bounded, and for a local master
+stays on loopback. This module does not import PySpark: it only checks whether it is installed.
 """
 
 import importlib.util
@@ -30,11 +30,11 @@ TASK_ATTEMPTS = 3
 """How often a task of a local master may fail; Spark's own default there is once."""
 
 DRIVER_MEMORY = "1g"
-"""Of the JVM, unless `--conf spark.driver.memory` says otherwise: records pass through tasks, and
+"""Memory of the JVM, unless `--conf spark.driver.memory` sets it: records pass through tasks, and
 the driver holds lists of files."""
 
 MASTER_CONNECT_S = 3.0
-"""How long a master has to take a connection before a job is made for it."""
+"""How long a master may take to accept a connection before a job is submitted to it."""
 
 
 PACKAGES = ("dss_api", "dss_bulk", "dss_client", "dss_core", "dss_spark")
@@ -50,12 +50,12 @@ class Submission:
     """The program to submit, and its cluster."""
 
     jobs: Sequence[str]
-    """Driven one after another."""
+    """Jobs that are driven one after another."""
     endpoint: str | None
     master: str
     conf: Mapping[str, str]
     folder: Path
-    """Of this driver alone; removed when it has ended."""
+    """The folder of this driver alone; removed when it has ended."""
 
 
 def require_spark() -> Path:
@@ -76,10 +76,10 @@ def require_spark() -> Path:
 
 
 def require_master(master: str) -> None:
-    """Make sure that a master can be there.
+    """Make sure that a master may be there.
 
     Raises:
-        MasterUnreachable: nobody takes a connection, or it is written wrongly.
+        MasterUnreachable: nobody accepts a connection, or its address is malformed.
     """
     if _LOCAL.fullmatch(master):
         return
@@ -114,7 +114,7 @@ def _not_reached(host: str, port: int) -> str:
 
 
 def command_of(submission: Submission, pyspark: Path) -> list[str]:
-    """The command line; makes what it names below the folder."""
+    """The command line; creates the files that it names below the folder."""
     conf = {**_usual(submission), **submission.conf}
     options = [f"{name}={value}" for name, value in conf.items()]
     command = [str(pyspark / "bin" / "spark-submit"), "--master", _with_attempts(submission.master)]
@@ -170,7 +170,7 @@ def _usual(submission: Submission) -> dict[str, str]:
 
 
 def _with_attempts(master: str) -> str:
-    """A local master with attempts: without, the first failure of a task is the last."""
+    """A local master with retries: without them, the first failure of a task is the last."""
     found = _LOCAL.fullmatch(master)
     if found is None or found["attempts"]:
         return master
@@ -178,7 +178,7 @@ def _with_attempts(master: str) -> str:
 
 
 def _packed(folder: Path) -> Path:
-    """Our packages in one file; of a wheel Spark's executors would import nothing."""
+    """Our packages in one file; Spark's executors cannot import from a wheel."""
     path = folder / "dss.zip"
     with zipfile.ZipFile(path, "w") as packed:
         for name in PACKAGES:
@@ -195,7 +195,7 @@ def conf_of(given: Sequence[str]) -> dict[str, str]:
     """Properties of Spark from ``NAME=VALUE``.
 
     Raises:
-        ValueError: one is written otherwise.
+        ValueError: one is malformed.
     """
     found = {}
     for text in given:

@@ -1,10 +1,10 @@
-"""Records between Spark and Arrow: what a frame has that is staged, and what a task makes of it.
+"""Records between Spark and Arrow: the frame that is staged, and the tables of its tasks.
 
 A frame of records has the columns ``subject`` (string), ``key`` (binary or null), ``payload``
-(binary), ``headers`` (array of structs of name and value: maps of Spark forbid that a name comes
+(binary), ``headers`` (array of structs of name and value, because a map in Spark cannot have a name
 twice) and ``timestamp_us`` (bigint), among others.
 
-Invariant: nothing is copied but the hashes, so a task's memory is what Spark handed to it.
+Invariant: only the hashes are copied, so a task's memory is what Spark handed to it.
 """
 
 import pyarrow as pa

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 NEEDED = {name: kind for name, kind in COLUMNS.items() if name != "key_hash"}
-"""All but what follows from the key, which a function may change."""
+"""All columns except those that follow from the key, which a function may change."""
 NEVER_NULL = ("stream", "offset", "subject", "payload", "time", "append_time")
 AS_IT_IS = "{subject}"
 """The subject template of copies whose subject the function has seen."""
@@ -57,11 +57,11 @@ class TransformOnSpark:
         return await self._on.run(lambda: self._staged(chunk))
 
     def stop(self) -> None:
-        """End what runs on the cluster."""
+        """End all work on the cluster."""
         self._on.stop()
 
     def discard(self) -> None:
-        """Nothing is left: the daemon sweeps what was staged."""
+        """Do nothing: the daemon sweeps staged files."""
 
     def _staged(self, chunk: JobChunk) -> ChunkDone:
         dead_letters = self._granted.job.dead_letters
@@ -89,13 +89,13 @@ class TransformOnSpark:
 
 
 def function_of(params: TransformParams) -> "Callable[[DataFrame], DataFrame]":
-    """The function of a transform; its text is run here.
+    """The function of a transform; its source is executed here.
 
     Raises:
-        FunctionRefused: the text cannot be run, or defines something else.
+        FunctionRefused: its source cannot be executed, or defines something else.
     """
     named = f"{params.file}:{params.function}"
-    # No module that can be imported, so its functions go to the tasks by value.
+    # Its module cannot be imported, so its functions go to the tasks by value.
     names: dict[str, object] = {"__name__": "dss_transform"}
     try:
         exec(compile(params.text, params.file, "exec"), names)
@@ -130,7 +130,7 @@ def _require_columns(made: object, named: str) -> None:
 
 
 def _subject(rule: CopyRule) -> "Column":
-    """The subject of a copy, as `CopyRule` has it without a template."""
+    """The subject of a copy, as in `CopyRule` without a template."""
     from pyspark.sql import functions as f
 
     source, target = literal(rule.source), literal(rule.target)
@@ -144,7 +144,7 @@ def _subject(rule: CopyRule) -> "Column":
 
 
 def _as_records(made: "DataFrame", named: str) -> "DataFrame":
-    """What a function returned, with the types of records and an order that is total."""
+    """The result of a function, with the types of records and a total order."""
     from pyspark.errors import AnalysisException
 
     try:
@@ -162,7 +162,7 @@ def _as_records(made: "DataFrame", named: str) -> "DataFrame":
 
 
 def _value(name: str, kind: str, named: str) -> str:
-    """A column in the type that records have; where none can be null, that ends the work."""
+    """A column in the type that records have; a null where none is allowed ends the work."""
     value = f"CAST({name} AS {kind})"
     if name in NEVER_NULL:
         said = literal(f"what {named} returned has a record without {name}")

@@ -1,10 +1,11 @@
-"""Common to all kinds of jobs on Spark: a thread, a tag, a place for answers.
+"""The common parts of all kinds of jobs on Spark: a thread, a tag, a folder for answers.
 
-A chunk is worked on in a thread, which waits for Spark, while the loop keeps the lease. What it
-runs on the cluster has the tag of its driver, so a driver that has to stop ends all of it at once.
+A chunk is worked on in a thread, which waits for Spark, while the event loop keeps the lease. All
+its work on the cluster has the tag of its driver, so a driver that has to stop ends all of it at
+once.
 
-Invariant: once `stop` was called, nothing more is begun; what tasks wrote by then is named by
-nobody, and swept.
+Invariant: once `stop` was called, nothing more begins; files that tasks had written by then are
+never named, and are swept.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ class OnSpark:
         self._answers = answers
 
     async def run(self, work: Callable[[], Done]) -> Done:
-        """What a function gives that runs in a thread, as a part of this driver's work.
+        """The result of a function that runs in a thread, as a part of this driver's work.
 
         Raises:
             EngineLost, DssError: it failed.
@@ -51,7 +52,7 @@ class OnSpark:
         with conditions(self.job.name):
             if self._is_stopped.is_set():
                 raise EngineLost(job=self.job.name, reason="its driver has stopped it")
-            # Tags, and which session is meant, belong to threads, and threads are used again.
+            # Tags and the active session belong to threads, and threads are reused.
             _make_active(self.spark)
             context.addJobTag(self._tag)
             try:
@@ -60,7 +61,8 @@ class OnSpark:
                 context.removeJobTag(self._tag)
 
     def _explained(self, work: Callable[[], Done]) -> Done:
-        """What a function gives; where it fails, what the executors lack counts as the reason.
+        """The result of a function; if it fails and executors lack something, that counts as the
+        reason.
 
         Raises:
             ExecutorIncomplete, EngineLost, DssError: it failed.
@@ -80,28 +82,28 @@ class OnSpark:
             with conditions(self.job.name):
                 return lacking(self.spark.sparkContext, self.at_once)
         except WorkFailed:
-            return ""  # What failed first says more.
+            return ""  # The first failure tells more.
 
     def answer(self, chunk: int) -> Path:
-        """A name for what Spark's own process tells this one about a chunk."""
+        """A name for the file in which Spark's own process answers this one about a chunk."""
         return self._answers / f"{chunk:08d}-{secrets.token_hex(4)}.json"
 
     def stop(self) -> None:
-        """End what runs on the cluster for this driver."""
+        """End all work of this driver on the cluster."""
         self._is_stopped.set()
         with conditions(self.job.name):
             self.spark.sparkContext.cancelJobsWithTag(self._tag)
 
 
 def _make_active(spark: "SparkSession") -> None:
-    """Let this thread mean a session: sources are looked for in the one that a thread has."""
+    """Make a session the active one of this thread: Spark looks for sources there."""
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     jvm.SparkSession.setActiveSession(spark._jsparkSession)
 
 
 def target_of(granted: Granted) -> Target:
-    """How the topic is routed that a job writes."""
+    """The routing of the job's target topic."""
     assert granted.target is not None, "the job writes to a topic"
     target = granted.target
     return Target(target.router, target.partitions, target.factor)

@@ -1,10 +1,10 @@
-"""The process that Spark's Python workers are forked from, with what they need loaded before.
+"""The process from which Spark's Python workers are forked, with their modules loaded.
 
-A worker that loads Arrow and our parts itself takes half a second for it, and Spark starts some for
-each chunk. gRPC is not loaded here: it does not outlive a fork.
+A worker that loads Arrow and our modules itself takes half a second for it, and Spark starts some
+for each chunk. gRPC is not loaded here: it does not survive a fork.
 
-Invariant: nothing is opened before a fork, and no thread runs but that of an allocator, which is
-made for forks; Arrow begins its own with the first work for them.
+Invariant: nothing is opened before a fork, and the only thread is that of an allocator that is made
+for forks; Arrow starts its own threads with their first work.
 """
 
 import pyarrow as pa
@@ -19,5 +19,5 @@ import dss_spark.spooled
 import dss_spark.staged_tasks  # noqa: F401
 
 if __name__ == "__main__":
-    pa.scalar(0)  # With its first value Arrow loads pandas, where there is one.
+    pa.scalar(0)  # With its first value Arrow loads pandas, if installed.
     manager()

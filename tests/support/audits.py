@@ -10,10 +10,10 @@ from dssd.rpc.unix_peers import UnixPeers
 
 
 def unaudited() -> Audit:
-    """One that nobody hears."""
+    """An audit whose events nobody gets."""
     return Audit(Unheard(), UnixPeers(()), Clock())
 
 
 def uncounted() -> Calls:
-    """Calls of processes that nobody knows."""
+    """Call counts of processes without names."""
     return Calls(CONCURRENT_CALLS_MAX, unheard, lambda _: None)

@@ -1,4 +1,4 @@
-"""A directory of backups with small files, as a daemon's would be, and what can be done to it."""
+"""A directory of backups with small files, as a daemon writes them, and what tests do to it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ FILES = {
 
 
 def manifest(**changed: object) -> Manifest:
-    """One without files."""
+    """A manifest without files."""
     said: dict[str, object] = {
         "number": 0,
         "incarnation": INCARNATION,
@@ -33,7 +33,7 @@ def manifest(**changed: object) -> Manifest:
 
 
 def written(target: BackupTarget, files: Mapping[str, bytes] = FILES) -> Manifest:
-    """A backup of these files, written to a target; those that it has do not come again."""
+    """Write a backup of these files to a target; files that the target has are not sent again."""
     kept = [each for each in target.held.values() if each.sealed and each.name in files]
     there = {each.name for each in kept}
     coming = {name: content for name, content in files.items() if name not in there}
@@ -47,6 +47,6 @@ def written(target: BackupTarget, files: Mapping[str, bytes] = FILES) -> Manifes
 
 
 def backed_up(path: Path, files: Mapping[str, bytes] = FILES) -> Manifest:
-    """One more backup in a directory."""
+    """Add a backup to a directory."""
     with BackupDirectory.opened(path) as directory:
         return written(DirectoryTarget(directory), files)

@@ -1,6 +1,6 @@
-"""Files of a backfill and what becomes of each of their rows, for the tests of every engine.
+"""Files of a backfill and the expected result for each row, for the tests of every engine.
 
-Each row is one record or one reject with its reason; or the whole file is refused, by what it is.
+Each row is one record or one reject with its reason; or the whole file is refused, with a reason.
 """
 
 import gzip
@@ -26,17 +26,17 @@ class Case:
     """One file, by one rule."""
 
     name: str
-    """Of the file, behind what tells cases of one kind apart."""
+    """The end of the file's name; before it stands what tells cases of one kind apart."""
     content: bytes | pa.Table
     records: Sequence[tuple[bytes | None, bytes]] = ()
     """Key and payload."""
     rejects: Mapping[int, str] = field(default_factory=dict)
     """Words of the reason, by row."""
     refused: str = ""
-    """Words of why the file is refused."""
+    """Words of the reason for which the file is refused."""
     rule: RowRule = _BY_KEY
     times_us: Sequence[int] = ()
-    """Where they are of interest."""
+    """Checked only where a case is about them."""
 
     def write(self, folder: Path) -> Path:
         """Write the file; its path."""

@@ -1,6 +1,6 @@
-"""Values of the client with the fields that a test is about; the others are as in an empty message.
+"""Client values with the fields that a test is about; the others are those of an empty message.
 
-So a noun that gets one more field changes no test that is not about it.
+So a new field changes no test that is not about it.
 """
 
 from dataclasses import replace

@@ -24,7 +24,7 @@ AWAY_S = 0.05
 
 
 async def opened_jobs(plant: Plant) -> Jobs:
-    """The jobs of a plant, whose events nobody hears."""
+    """The jobs of a plant, whose events nobody gets."""
     staging = Staging(plant.directory.parent / "staging")
     return await Jobs.open(
         plant.store, plant.catalogue, plant.log, staging, plant.clock, lambda _event: None
@@ -32,7 +32,7 @@ async def opened_jobs(plant: Plant) -> Jobs:
 
 
 async def read_chunk(client: Client, chunk: JobChunk) -> list[Record]:
-    """What a chunk reads, stream after stream."""
+    """The records that a chunk reads, stream after stream."""
     found: list[Record] = []
     for each in chunk.ranges:
         count = each.end - each.start
@@ -42,7 +42,7 @@ async def read_chunk(client: Client, chunk: JobChunk) -> list[Record]:
 
 
 def staged(lease: Lease, chunk: int, records: Sequence[Record], subject: str) -> StagedFile:
-    """The records, routed as the target wants it, in one staged file."""
+    """One staged file with the records, routed to the target's partitions."""
     target = lease.granted.target
     assert target is not None
     by_partition: defaultdict[int, list[Record]] = defaultdict(list)
@@ -74,7 +74,7 @@ def _columns(records: Sequence[Record], job: str, subject: str) -> Columns:
 
 
 async def answered(ask: Callable[[], Awaitable[T]]) -> T:
-    """What a daemon answers that may be away for a while."""
+    """The answer of a daemon that may be away for a while."""
     while True:
         try:
             return await ask()

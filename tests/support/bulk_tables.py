@@ -1,4 +1,4 @@
-"""Tables of records as a source of a bulk job gives them."""
+"""Tables of records as the source of a bulk job returns them."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ def table_of(
     append_times_us: Sequence[int] | None = None,
     base: int = 0,
 ) -> pa.Table:
-    """Records at consecutive offsets; what is not given is the same for all."""
+    """Records at consecutive offsets; columns that are not given have one value for all."""
     records = len(subjects)
     columns = {
         "offset": range(base, base + records),

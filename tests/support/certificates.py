@@ -1,7 +1,7 @@
 """Certificates made for a test, by an authority of its own.
 
-They are made by the command `openssl`, so that neither the product nor its tests read what they
-wrote themselves. Invariant: keys are files of the folder that was given, and nobody else's.
+The command `openssl` makes them, so that the product and its tests do not only read what they wrote
+themselves. Invariant: keys are in the given folder, and only their owner may read them.
 """
 
 import os
@@ -40,7 +40,7 @@ class Pair:
 
 
 class Authority:
-    """Signs certificates; those who trust it have `cert`."""
+    """Signs certificates; whoever trusts it has `cert`."""
 
     def __init__(self, folder: Path, name: str = "authority") -> None:
         self._folder = folder / name
@@ -93,7 +93,7 @@ class Authority:
 
 
 def replaced(path: Path, source: Path) -> None:
-    """Put another file at a path, as whoever renews a certificate does: all at once."""
+    """Put another file at a path, all at once, as renewal tools do."""
     staged = path.with_name(f"{path.name}.new")
     staged.write_bytes(source.read_bytes())
     os.replace(staged, path)  # noqa: PTH105 - the call that is meant

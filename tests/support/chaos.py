@@ -1,9 +1,9 @@
-"""A chaos run: groups of all ways to consume, producers, and faults that never stop for long.
+"""A chaos run: groups with all ways to consume, producers, and faults that never stop for long.
 
-Faults come from a seed for so many seconds; then everything is thawed and started, all that was
-published has to be acknowledged within a bound, and what everybody saw is judged. Invariant:
-nothing that happens here excuses a loss, a hand-out again without a mark or after a durable ack,
-a record out of order, or one that a member hands out whose stream is another's.
+Faults are drawn from a seed for some seconds; then everything is thawed and started, all published
+records must be acknowledged within a bound, and everything that was observed is judged. Invariant:
+no fault excuses a loss, an unmarked redelivery or one after a durable ack, a record out of order,
+or a hand-out from a stream that another member holds.
 """
 
 import asyncio
@@ -27,14 +27,15 @@ from support.trial_verdict import read
 TOPICS = ("left", "right")
 PARTITIONS = 3
 WAYS = (("iterate", "borrow"), ("batches", "lease"), ("fetch", "borrow"), ("run", "lease"))
-"""How the members of each group consume, and the protocol of the first run; the next one has it
-the other way round."""
+"""How the members of each group consume, and the protocol of the first run; the next run has the
+protocols the other way round."""
 MEMBERS = 2
 KEYS = 40
 BURST_RECORDS_MAX = 60
 BURST_EVERY_S = 0.25
 SETTLED_S_MAX = 120.0
-"""From the last fault until all is acknowledged: what comes alone may rest for a minute first."""
+"""From the last fault until everything is acknowledged: records that are delivered alone may first
+rest for a minute."""
 SCENARIO = "tests/scenarios/test_chaos.py"
 OTHER = {"borrow": "lease", "lease": "borrow"}
 
@@ -92,7 +93,7 @@ class ChaosRun:
         return b"k%d %d" % (self._chance.randrange(KEYS), self._sent)
 
     async def disturb(self, seconds: float) -> None:
-        """Strike until the time is over; returns when all is thawed, started and joined."""
+        """Strike until the time is over; returns when everything is thawed, started and joined."""
         until_s = monotonic() + seconds
         async with asyncio.TaskGroup() as tasks:
             for strike in strikes(self.seed, len(self.groups)):
@@ -126,7 +127,8 @@ class ChaosRun:
                 tasks.create_task(group.let_leave(struck), name="leave")
 
     async def _kill(self, group: ChaosGroup, chance: float) -> None:
-        """SIGKILL anybody, a frozen one too; who joins may have the client id of the dead."""
+        """SIGKILL any process, even a frozen one; the next member may have the client id of the
+        dead one."""
         victim = group.living[int(chance * len(group.living))]
         await group.kill(victim)
         await group.join(self.seed, victim.client_id if chance * 100 % 2 < 1 else None)
@@ -148,7 +150,7 @@ class ChaosRun:
             await group.all_leave()
 
     def summary(self, log: dict[Place, bytes]) -> str:
-        """What there was of it."""
+        """Counts of the run."""
         handed = [
             each for group in self.groups for one in group.everyone for each in one.process.records
         ]
@@ -161,7 +163,7 @@ class ChaosRun:
         )
 
     def keep(self, folder: Path) -> None:
-        """What each member said, a file each."""
+        """Write the output of each member to a file."""
         for group in self.groups:
             for name, lines in group.said.items():
                 text = "".join(json.dumps(line) + "\n" for line in lines)
@@ -169,12 +171,12 @@ class ChaosRun:
 
 
 async def run_chaos(seed: int, seconds: float, folder: Path) -> str:
-    """A run of so many seconds of faults, settled and judged; its summary.
+    """Run this many seconds of faults, settle and judge; returns the summary.
 
-    What each member said and the history of each group are left in the folder.
+    The output of each member and the history of each group are left in the folder.
 
     Raises:
-        Violation: something does not hold; its notes say of what run, and where all is kept.
+        Violation: a rule does not hold; its notes name the run, and where everything is kept.
     """
     async with revived() as daemon, AsyncExitStack() as stack:
         chaos = ChaosRun(seed, daemon, stack)
@@ -218,7 +220,7 @@ async def _live(
 
 
 async def _freeze(struck: ChaosMember, seconds: float) -> None:
-    """SIGSTOP, and later SIGCONT, unless it is dead by then."""
+    """SIGSTOP, and later SIGCONT, unless the process is dead by then."""
     struck.frozen = True
     struck.process.freeze()
     await asyncio.sleep(seconds)
@@ -228,7 +230,7 @@ async def _freeze(struck: ChaosMember, seconds: float) -> None:
 
 
 async def _either(over: asyncio.Event, seconds: float) -> None:
-    """Wait for the end, or for so long."""
+    """Wait for the end, or for this long."""
     try:
         async with asyncio.timeout(seconds):
             await over.wait()

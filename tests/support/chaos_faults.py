@@ -1,10 +1,10 @@
 """What may happen to a group in a chaos run, drawn from a seed.
 
 Two living processes never have one client id: the streams of the older one go to others before it
-is told, so for a moment it may hand out what others were handed.
+is told, so for a moment both may hand out the same records.
 
-Invariant: the same seed draws the same faults in the same order. Whom they strike is decided by
-when they strike, so a run is like another of its seed, not its copy.
+Invariant: the same seed draws the same faults in the same order. Their targets are chosen when they
+strike, so two runs of a seed are similar, not equal.
 """
 
 import random
@@ -46,15 +46,15 @@ class Strike:
     group: int
     """Which of the groups it strikes, unless it is the daemon."""
     after_s: float
-    """Since the one before."""
+    """Time since the previous fault."""
     lasts_s: float
-    """Of what is frozen."""
+    """How long a process is frozen."""
     chance: float
-    """Decides what is left to decide, in [0, 1)."""
+    """A random number in [0, 1) for choices made when it strikes."""
 
 
 def strikes(seed: int, groups: int) -> Iterator[Strike]:
-    """Faults without an end."""
+    """Endless faults."""
     drawn = random.Random(seed)
     kinds, weights = [*WEIGHTS], [*WEIGHTS.values()]
     while True:

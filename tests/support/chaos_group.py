@@ -1,7 +1,7 @@
-"""One group of a chaos run: its members, who come and go, and what all of them said.
+"""One group of a chaos run: its members, who come and go, and their output.
 
-Invariant: every member has a name of its own, also where it has the client id of one that is dead;
-a member that ends without being told is found out.
+Invariant: every member has a name of its own, even if it has the client id of a dead one; a member
+that ends unexpectedly is noticed.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class ChaosMember:
 
 
 class ChaosGroup:
-    """All that is known of one group."""
+    """Everything known about one group."""
 
     def __init__(
         self, name: str, way: str, protocol: str, *, endpoint: str, stack: AsyncExitStack
@@ -47,11 +47,11 @@ class ChaosGroup:
     async def create(self, client: Client) -> None:
         """Before its members come."""
         await client.groups.create(self.filter, start="earliest", protocol=self.protocol)
-        # From now on everything may come twice.
+        # From now on any record may come twice.
         self.recorded.disturb("chaos")
 
     async def join(self, seed: int, client_id: str | None = None) -> ChaosMember:
-        """One more member, under a client id of its own or under that of another."""
+        """Start a member, under a client id of its own or under that of a dead one."""
         name = f"{self.name}-{len(self.everyone)}"
         said = (self._endpoint, client_id or name, self.filter, self.way, f"{seed}-{name}")
         process = await self._stack.enter_async_context(member(PROGRAM, *said))
@@ -61,19 +61,19 @@ class ChaosGroup:
         return joined
 
     def awake(self) -> list[ChaosMember]:
-        """The members that run."""
+        """The members that are not frozen."""
         return [each for each in self.living if not each.frozen]
 
     async def kill(self, victim: ChaosMember) -> None:
-        """SIGKILL, whatever it does just now."""
+        """SIGKILL it, whatever it is doing."""
         self.living.remove(victim)
         await victim.process.kill()
 
     async def let_leave(self, leaver: ChaosMember) -> None:
-        """As it should be done; it takes part no more.
+        """Let it leave in order; it is no longer a member of the run.
 
         Raises:
-            Violation: it did not end as it should.
+            Violation: it did not end in order.
         """
         if leaver in self.living:
             self.living.remove(leaver)
@@ -87,16 +87,16 @@ class ChaosGroup:
             raise Violation("end", f"{leaver.name} ended with {exit_code}: {last}")
 
     async def all_leave(self) -> None:
-        """Those who take part now.
+        """Let all present members leave.
 
         Raises:
-            Violation: somebody does not end, or not as it should.
+            Violation: a member does not end, or not in order.
         """
         for each in [*self.living]:
             await self.let_leave(each)
 
     def check_living(self) -> None:
-        """Nobody has ended by itself.
+        """Check that no member has ended by itself.
 
         Raises:
             Violation: somebody has.
@@ -107,10 +107,10 @@ class ChaosGroup:
                 raise Violation("end", f"{each.name} ended by itself with {exit_code}")
 
     def judge(self, path: Path, log: dict[Place, bytes], standings: Sequence[Standing]) -> None:
-        """What all of them saw must fit together.
+        """Judge the group by what all members observed.
 
         Raises:
-            Violation: it does not.
+            Violation: a rule does not hold.
         """
         for name, lines in self.said.items():
             self.recorded.heard(name, lines)

@@ -1,12 +1,13 @@
-"""What members of a group say shows two things more than a history does: rests and turns.
+"""Two rules that a history does not show, judged by the output of a group's members.
 
     rests   what was refused with a delay comes to nobody before its time: neither under the same
             grant, nor to anybody else once a later ack of that grant was said to be durable
     turns   under `run`, of the records of a key one at a time is handled under one grant, and none
             while an earlier one is still to come again
 
-It takes the lines of `tests/scenarios/programs/chaos_member.py`. That lines of several members are
-of one clock is all that it knows of them. What a history shows, `support.recorded_run` judges.
+It reads the lines of `tests/scenarios/programs/chaos_member.py`, and knows only that the lines of
+all members have times of one clock. Other rules are judged from a history, by
+`support.recorded_run`.
 """
 
 from collections import defaultdict
@@ -20,7 +21,7 @@ from dss_sim.groups.violation import Violation
 REST_MS_MIN = 1_000
 """A shorter delay ends with the grant."""
 CLOCKS_MS_MAX = 5
-"""Rounding to milliseconds, on both sides, and of two clocks of one machine against each other."""
+"""Rounding to milliseconds on both sides, and the difference of two clocks of one machine."""
 
 Line = Mapping[str, Any]
 Said = Mapping[str, Sequence[Line]]
@@ -29,7 +30,7 @@ Said = Mapping[str, Sequence[Line]]
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """What one member refused."""
+    """A refused record and its delay."""
 
     stream: str
     offset: int
@@ -41,7 +42,7 @@ class _Rest:
     """When its member was told that a later ack of the grant is durable."""
 
     def forbids(self, member: str, line: Line) -> bool:
-        """Whether this hand-out of the record comes too early."""
+        """Whether this hand-out of the record is too early."""
         at_ns: int = line["at_ns"]
         if not self.at_ns < at_ns < self.until_ns:
             return False
@@ -98,7 +99,7 @@ def _handed(said: Said) -> Iterator[tuple[str, Line]]:
 
 
 class _Turn:
-    """What is known of one key under one grant."""
+    """The state of one key under one grant."""
 
     __slots__ = ("handling", "refused")
 

@@ -1,9 +1,9 @@
-"""A trial: some sixty operations of every kind against a daemon that may die under any of them.
+"""A trial: some sixty operations of every kind on a daemon that may die during any of them.
 
 `Trial.steps` does them one after the other and keeps a `Journal` of what was tried and what was
-answered; `support.trial_verdict` says what must hold of a daemon afterwards. Invariant: the
-journal has a fact before the daemon may act on it (tried), or after it answered (done), never in
-between. Payloads are all different, and tell who sent them, and in which order.
+answered; `support.trial_verdict` judges the daemon afterwards by it. Invariant: the journal gets a
+fact before the daemon can act on it (tried), or after it answered (done), never in between. All
+payloads differ, and tell their producer and its order.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ from dss_client import Client, DeliveredRecord, DssError, Producer, Subscription
 
 ORDERS = "orders"
 EXPIRING = "expiring"
-"""Retention gives up its oldest records."""
+"""The topic whose oldest records retention removes."""
 PASSING = "passing"
-"""Created and removed again."""
+"""The topic that is created and removed again."""
 GROUP = "team"
 FILTER = f"$share/{GROUP}/{ORDERS}/#"
 MEMBER = "member"
@@ -29,7 +29,7 @@ MEMBER = "member"
 KEPT_BYTES = 16 << 10
 """Retention of the expiring topic."""
 LARGE_BYTES = 8 << 10
-"""A payload of which a few fill a segment of the daemon that a trial wants."""
+"""A payload so large that a few fill a segment of the trial's daemon."""
 KEYS = 4
 PATIENCE_S = 60.0
 POLL_S = 0.01
@@ -44,7 +44,7 @@ class Step:
 
     do: Callable[[], Awaitable[None]]
     adds: bool = False
-    """It adds something, so a full disk may refuse it; it may be done again then."""
+    """It adds something, so a full disk may refuse it; then it may be repeated."""
 
 
 @dataclass(slots=True)
@@ -60,15 +60,15 @@ class Journal:
     removing: set[str] = field(default_factory=set)
     removed: set[str] = field(default_factory=set)
     handed: set[Place] = field(default_factory=set)
-    """Given to the member of the group, and the daemon was told so."""
+    """Handed to the member of the group, and reported to the daemon."""
     settling: set[Place] = field(default_factory=set)
     """Acknowledged by the member."""
     settled: set[Place] = field(default_factory=set)
-    """And the daemon said that this is durable."""
+    """Acknowledged, and the daemon confirmed that this is durable."""
 
 
 class Trial:
-    """One run. Its steps need the block of `async with` and are done in order, each once."""
+    """One run. Its steps need the block of `async with` and run in order, each once."""
 
     def __init__(self, endpoint: str, journal: Journal) -> None:
         self.journal = journal
@@ -123,7 +123,7 @@ class Trial:
     async def create(
         self, topic: str, *, partitions: int = 1, retention_bytes: int | None = None
     ) -> None:
-        """A topic, and a producer of it."""
+        """Create a topic and a producer for it."""
         self.journal.creating.add(topic)
         await self.client.topics.create(
             topic, partitions=partitions, retention_bytes=retention_bytes
@@ -133,19 +133,19 @@ class Trial:
         self._producers[topic] = producer
 
     async def remove(self, topic: str) -> None:
-        """A topic goes, with all in it."""
+        """Remove a topic with its records."""
         self.journal.removing.add(topic)
         await self.client.topics.remove(topic)
         self.journal.removed.add(topic)
 
     async def send(self, topic: str, habit: bytes, size_bytes: int = 0) -> None:
-        """One record, and its ack."""
+        """Send one record and await its ack."""
         payload, key = self._next(topic, habit, size_bytes)
         ack = await self._producers[topic].send(payload, key=key)
         self.journal.stored[ack.stream, ack.offset] = payload
 
     async def send_many(self, topic: str, habit: bytes, count: int) -> None:
-        """Many records on their way at once."""
+        """Have many records in flight at once."""
         producer = self._producers[topic]
         deliveries = []
         for _ in range(count):
@@ -163,7 +163,7 @@ class Trial:
             raise refused
 
     async def send_columns(self, topic: str, habit: bytes, count: int) -> None:
-        """One frame with all of them, in one stream."""
+        """Send all of them in one frame, to one stream."""
         payloads = [self._next(topic, habit)[0] for _ in range(count)]
         (ack,) = await self._producers[topic].send_columns(payloads, [habit] * count)
         for at, payload in enumerate(payloads):
@@ -175,7 +175,7 @@ class Trial:
         self._subscription = await self._open.enter_async_context(subscription)
 
     async def take(self, count: int) -> None:
-        """Be handed records. That they were is known to the daemon with the next settle."""
+        """Take records. The daemon learns of these hand-outs with the next settle."""
         records = await self._subscription.fetch(count, PATIENCE_S)
         assert len(records) == count
         self._records += records
@@ -188,7 +188,7 @@ class Trial:
         await record.ack(sync=True)
         self.journal.settled.add(place)
         handed = {(each.stream, each.offset) for each in self._records}
-        # The settle of a stream tells how far the stream was handed out.
+        # The settle of a stream also tells how far its records were handed out.
         self.journal.handed |= {each for each in handed if each[0] == record.stream}
 
     async def acknowledge(self) -> None:
@@ -198,12 +198,12 @@ class Trial:
         await record.ack()
 
     async def leave(self) -> None:
-        """Take no more; what was acknowledged is settled."""
+        """Stop taking records; those that were acknowledged are settled."""
         await self._subscription.drain()
         self.journal.settled |= self.journal.settling
 
     async def expire(self) -> None:
-        """Wait until retention has given up something."""
+        """Wait until retention has removed records."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 described = await self.client.topics.describe(EXPIRING)
@@ -221,7 +221,7 @@ class Trial:
 
 
 async def perform(journal: Journal, endpoint: str, ended: Awaitable[object]) -> bool:
-    """Do all steps, or those that a daemon lets be done before it has ended; tells which."""
+    """Do the steps until all are done or the daemon ends; tells which."""
 
     async def every_step() -> None:
         trial = Trial(endpoint, journal)
@@ -233,13 +233,14 @@ async def perform(journal: Journal, endpoint: str, ended: Awaitable[object]) -> 
 
 
 async def done_before(work: Coroutine[Any, Any, None], ended: Awaitable[object]) -> bool:
-    """Whether the work on a daemon was done before that ended; the work is over in any case."""
+    """Whether work on a daemon was complete before the daemon ended; in any case the work is
+    over."""
     steps = asyncio.create_task(work, name="trial")
     waiting = asyncio.ensure_future(ended)
     try:
         await asyncio.wait([steps, waiting], return_when=asyncio.FIRST_COMPLETED)
         if steps.done() and steps.exception() is not None:
-            # A call may know of the end before the process is gone.
+            # A call may notice the end before the process is gone.
             await asyncio.wait([waiting], timeout=PATIENCE_S)
         if waiting.done():
             return False

@@ -1,10 +1,11 @@
-"""How much processor time a run took, told at its end by file: where the suite can be made faster.
+"""How much processor time a run took, reported at its end for each file: where the suite can be
+made faster.
 
-A process counts with all that it waited for, so the daemons that a test starts count for the test.
-The clock would name the tests that wait instead; those cost nothing while others run.
+The time of a process includes that of the children it waited for, so daemons started by a test
+count for the test. Wall time would blame tests that only wait, which cost nothing while others run.
 
-A test that spends more than five seconds and has no reason, `@pytest.mark.slow("why")`, is named in
-red. It does not fail the run: beside a busy process the same work takes more processor time too.
+A test that spends more than five seconds and has no `@pytest.mark.slow("why")` is named in red. It
+does not fail the run: beside a busy process the same work takes more processor time.
 
 Invariant: all time of a run belongs to a file, to its start (imports and the collection of tests),
 or, where the tests run in workers, to their reports.
@@ -23,18 +24,18 @@ USUAL_S_MAX = 5.0
 FILES_SHOWN = 25
 SHOWN_S_MIN = 1.0
 REASON = "slow"
-"""The property of a report that tells why a test takes long."""
+"""The property of a report with the reason why a test is slow."""
 SPENT = "cpu_s"
 
 
 def _spent_s() -> float:
-    """Of this process, its threads, and the children that it waited for."""
+    """The time of this process, its threads, and the children that it waited for."""
     taken = os.times()
     return taken.user + taken.system + taken.children_user + taken.children_system
 
 
 class CpuTimes:
-    """Takes times where tests run, and adds them up where the run is reported."""
+    """Measures where tests run, and adds up where the run is reported."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -45,20 +46,20 @@ class CpuTimes:
         self._unexplained: list[tuple[float, str]] = []
 
     def pytest_collection_finish(self) -> None:
-        """All until here was the start."""
+        """Everything until here counts as the start."""
         self._started_s = self._since_mark_s()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self,
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Let the report of each phase of a test carry what was spent since the last one."""
+        """Let the report of each phase of a test carry the time since the last report."""
         report = yield
         report.user_properties = [*report.user_properties, (SPENT, self._since_mark_s())]
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add up by file, and look whether a test has a reason for what it spent."""
+        """Add up by file, and check whether a slow test has a reason."""
         said = dict(report.user_properties)
         spent_s = said.get(SPENT, 0.0)
         assert isinstance(spent_s, float)
@@ -67,7 +68,7 @@ class CpuTimes:
             self._unexplained.append((spent_s, report.nodeid))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """The tests that took too much, the files that took most, and the whole."""
+        """Print the slow tests, the slowest files, and the sum."""
         if self._unexplained:
             terminalreporter.section("too much processor time without a reason", red=True)
             for spent_s, nodeid in self._unexplained:

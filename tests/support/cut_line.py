@@ -1,6 +1,6 @@
-"""A line between a client and a daemon that a test holds, lets go and cuts.
+"""A connection between a client and a daemon that a test can hold, release and cut.
 
-Invariant: what was held is lost by a cut; while the line is down nobody comes through.
+Invariant: a cut loses what was held; while the line is down nothing comes through.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ class Line:
     def __init__(self, path: Path, daemon: Path, tasks: asyncio.TaskGroup) -> None:
         self.endpoint = f"unix:{path}"
         self.requests, self.answers = asyncio.Event(), asyncio.Event()
-        """Set while they go through."""
+        """Set while requests go through."""
         self.holds_requests = asyncio.Event()
-        """A request came that does not go through."""
+        """A request arrived that is being held."""
         self._path = path
         self._daemon = daemon
         self._tasks = tasks
@@ -27,13 +27,13 @@ class Line:
         self._ends: list[asyncio.StreamWriter] = []
 
     async def start(self) -> None:
-        """Let clients come, and everything go through."""
+        """Let clients connect, and everything go through."""
         self.requests.set()
         self.answers.set()
         self._server = await asyncio.start_unix_server(self._connected, self._path)
 
     def cut(self) -> None:
-        """End every connection; until the next start nobody comes."""
+        """End every connection; until the next start nobody can connect."""
         self._server.close()
         self._path.unlink()
         for end in self._ends:
@@ -72,7 +72,7 @@ async def _carry(
 
 @asynccontextmanager
 async def line_to(daemon: Path, path: Path) -> AsyncIterator[Line]:
-    """A line to the socket of a daemon, which clients find at a path."""
+    """A line to the socket of a daemon; clients connect to a path."""
     async with asyncio.TaskGroup() as tasks:
         line = Line(path, daemon, tasks)
         await line.start()

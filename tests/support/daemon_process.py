@@ -1,8 +1,8 @@
 """A daemon as a process of its own, as its users run it.
 
-Invariant: whoever starts one ends it, by `stop`, `kill` or the end of the `running` block; one
-whose start failed has ended, and one that is traced ends with this process, whatever that dies of.
-What it said on stderr is kept for the failure report.
+Invariant: whoever starts one ends it, by `stop`, `kill` or the end of the `running` block. A
+process whose start failed has ended. A traced one ends with this process, whatever that dies of.
+Its stderr is kept for the failure report.
 """
 
 import asyncio
@@ -54,10 +54,9 @@ class DaemonProcess:
     ) -> Self:
         """Run ``dssd serve`` with these arguments until it says that it listens.
 
-        Another program than the real one may stand in, to be broken in a certain way. A tracer is
-        a command in front of it, which must leave it the child of this process. With a tracer, or
-        where the program changes what others take in at their import, ``python`` starts from
-        nothing.
+        Another program than the real one may stand in, to be broken in a certain way. A tracer is a
+        command in front of it, which must leave it the child of this process. With a tracer, or if
+        the program changes things that others import, a fresh ``python`` is started.
 
         Raises:
             DaemonEnded: it ended instead.
@@ -103,7 +102,7 @@ class DaemonProcess:
 
     async def wait(self) -> int:
         """The exit code, once it has ended."""
-        # Whoever waits no longer does not end the listening.
+        # If somebody stops waiting, that does not end the reading of its output.
         await asyncio.shield(self._collector)
         return await self.process.wait()
 
@@ -128,7 +127,7 @@ async def _executed(*command: str) -> asyncio.subprocess.Process:
 
 
 def _end_with_its_parent() -> None:
-    """A run of tests that hangs is killed, and so ends no block."""
+    """Let it end with this process: a run of tests that hangs is killed, and ends no block."""
     _KERNEL.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
@@ -146,6 +145,7 @@ async def running(
 
 @contextmanager
 def short_directory() -> Iterator[Path]:
-    """A temporary directory whose path leaves room for a unix socket, unlike those of pytest."""
+    """A temporary directory whose path is short enough for a unix socket, unlike those of
+    pytest."""
     with tempfile.TemporaryDirectory(prefix="dss-") as directory:
         yield Path(directory)

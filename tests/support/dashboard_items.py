@@ -1,4 +1,4 @@
-"""Items as a dashboard is told them: values of the client, made up.
+"""Made-up client values, as a dashboard receives them.
 
 Invariant: the same each time: no clock, no chance.
 """
@@ -73,7 +73,7 @@ _HEALTH = {"stalled": "problem", "rebalancing": "attention"}
 
 
 def group(name: str, filter: str = "orders/#", **fields: object) -> Group:
-    """A group that is well, but for what is said."""
+    """A healthy group, except for the given fields."""
     well = blank(
         Group, groups_pb2.Group, group_id=1, name=name, filter=filter, kind="shared",
         start="earliest", created_at_ms=NOW_MS - 41 * 86_400_000, state="active", borrowers=2,
@@ -172,7 +172,7 @@ def schedule(name: str, **fields: object) -> Schedule:
 
 
 def job(name: str, **fields: object) -> Job:
-    """A replay that goes on."""
+    """A replay that is running."""
     driven = blank(
         Job, jobs_pb2.Job, job_id=len(name), name=name, kind="replay", engine="local",
         state="active", source="orders", target="copies", filter="orders/eu/#", hops_max=4,
@@ -184,7 +184,7 @@ def job(name: str, **fields: object) -> Job:
 
 
 def chunk(number: int, records: int | None = None) -> JobChunk:
-    """A chunk of a manifest, published where its records are told."""
+    """A chunk of a manifest, published if its records are given."""
     start = number * 12_000
     result = None
     if records is not None:
@@ -198,7 +198,7 @@ def chunk(number: int, records: int | None = None) -> JobChunk:
 
 
 def dead_letters() -> tuple[tuple[ErrorCount, ...], tuple[KeyCount, ...], tuple[QueueEntry, ...]]:
-    """What failed in a group: by error, by key, and as records."""
+    """The failed records of a group: by error, by key, and as records."""
     now_us = NOW_MS * 1_000
     said = (
         ("b6732b224435d6df", "refused", "ValueError", "no price for 3", 4_812),
@@ -228,7 +228,7 @@ def dead_letters() -> tuple[tuple[ErrorCount, ...], tuple[KeyCount, ...], tuple[
 
 
 def key_of(value: WatchedValue) -> WatchKey:
-    """How a watch names a value."""
+    """The key of a value in a watch."""
     named = {
         Group: ("groups", ""), WatchedMember: ("members", "borrower_id"),
         WatchedGrant: ("grants", "stream"), WatchedLag: ("lags", "stream"),
@@ -242,12 +242,12 @@ def key_of(value: WatchedValue) -> WatchKey:
 
 
 def update(*values: WatchedValue, anew: bool = False, complete: bool = True) -> Updated:
-    """What a watch tells."""
+    """An update of a watch."""
     return Updated(WatchUpdate(anew, tuple((key_of(each), each) for each in values), (), complete))
 
 
 def after(items: Iterable[Told], picture: Picture | None = None) -> Picture:
-    """The picture that items make."""
+    """The state that items lead to."""
     picture = picture or Picture()
     for item in items:
         picture = step(picture, item)
@@ -336,7 +336,7 @@ def stuck(stream: str = "orders/0/3", of: str = ORDERS) -> Stands:
 
 
 def plan(change: Change, **fields: object) -> OperationPlan:
-    """What a rewind would do."""
+    """The plan of a rewind."""
     made = OperationPlan(
         change, "offsets.rewind", PAYMENTS, 7, "rewind to 2026-11-22T03:31:43Z",
         tuple(StreamPlan(f"payments/0/{n}", 900, 600 - n, 300 + n, 0, True, False, "c-03")

@@ -1,4 +1,4 @@
-"""Records of a topic that lie dead in a group, of a daemon process."""
+"""Records of a topic that are dead in a group, on a daemon process."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -13,12 +13,12 @@ KEYS = 6
 
 
 def key_of(number: int) -> bytes:
-    """Of a record: its payload is the number."""
+    """The key of a record; its payload is the number."""
     return b"k%d" % (number % KEYS)
 
 
 async def produce(client: Client, numbers: Iterable[int]) -> None:
-    """Records with these numbers; each has a header of its own."""
+    """Publish records with these numbers; each has a header of its own."""
     async with client.producer("orders") as producer:
         for number in numbers:
             producer.send_nowait(
@@ -28,20 +28,20 @@ async def produce(client: Client, numbers: Iterable[int]) -> None:
 
 
 async def grouped(client: Client, partitions: int = 2) -> None:
-    """The topic, and the group, of which a record is dead once it is rejected."""
+    """The topic, and a group in which a record is dead once it is rejected."""
     await client.topics.create("orders", partitions=partitions)
     await client.groups.create(SUBSCRIBED, max_deliver=3, backoff=(3_600.0,))
 
 
 async def rejected(client: Client, numbers: Iterable[int]) -> None:
-    """A member takes these records and rejects them; it goes on to hold what it has."""
+    """A member takes these records and rejects them; it keeps its streams."""
     async with member(client, numbers):
         pass
 
 
 @asynccontextmanager
 async def member(client: Client, numbers: Iterable[int]) -> AsyncIterator[None]:
-    """One that has rejected these records, and holds their streams."""
+    """A member that has rejected these records, and holds their streams."""
     left = set(numbers)
     async with client.subscribe(SUBSCRIBED) as subscription:
         async with asyncio.timeout(PATIENCE_S):
@@ -55,7 +55,7 @@ async def member(client: Client, numbers: Iterable[int]) -> AsyncIterator[None]:
 
 
 async def dead(client: Client) -> list[int]:
-    """The numbers of what lies dead now."""
+    """The numbers of the records that are dead now."""
     return sorted(
         [int(each.payload) async for each in client.queues.dead_letters(GROUP, whole=True)]
     )

@@ -1,9 +1,9 @@
 """One command line of ``dssctl``: as a process, or as a call of its main function in this one.
 
-A call costs a twentieth of a process, so what a command prints and returns is tested by calls.
-Both have standard streams that are no terminals, and the environment of neither changes the output
-or lets a command wait. Invariant: a call leaves this process's arguments, streams and environment
-as they were.
+A call costs a twentieth of a process, so the output and exit codes of commands are tested by calls.
+Both have standard streams that are no terminals, and an environment in which nothing changes the
+output or lets a command wait. Invariant: a call leaves this process's arguments, streams and
+environment as they were.
 """
 
 import os
@@ -20,7 +20,7 @@ from support.started_program import ProgramProcess
 
 PROCESS_S_MAX = 60.0
 PIPE_BYTES_MAX = 1 << 16
-"""What a pipe of Linux takes before anybody reads it."""
+"""How much a pipe of Linux takes before anybody reads it."""
 CHANGES_OUTPUT = ("NO_COLOR", "FORCE_COLOR", "TYPER_USE_RICH")
 
 Completed = subprocess.CompletedProcess[bytes]
@@ -72,7 +72,7 @@ def call_dssctl(
 
 @contextmanager
 def _piped(content: bytes) -> Iterator[IO[bytes]]:
-    """The reading end of a pipe that has this in it, and then ends."""
+    """The reading end of a pipe that contains this and then ends."""
     assert len(content) <= PIPE_BYTES_MAX, "nobody reads yet"
     reading, writing = os.pipe()
     with open(reading, "rb") as end:  # noqa: PTH123 - no path

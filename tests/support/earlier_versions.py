@@ -1,8 +1,8 @@
 """Earlier versions of this project, from its own history, as daemons and as clients.
 
-What a version needs to run lies in its commit, and the packages that it imports are those of this
-checkout: a commit whose code does not run on them is not listed. Invariant: nothing of the
-repository is changed; a version is unpacked into a directory of the test's own.
+A version brings its own files from its commit, but imports the packages of this checkout: commits
+whose code does not run on them are not listed. Invariant: nothing of the repository is changed; a
+version is unpacked into a directory of the test's own.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ class Version:
 
     @classmethod
     def unpacked(cls, commit: Commit, into: Path) -> Self:
-        """That of a commit; the test is left out where the history does not reach so far."""
+        """The version of a commit; the test is skipped if the history does not reach that far."""
         known = subprocess.run(
             ["git", "cat-file", "-e", f"{commit.name}^{{commit}}"],
             cwd=CHECKOUT,
@@ -101,7 +101,7 @@ class Version:
             await daemon.kill()
 
     async def call(self, endpoint: str, *words: object) -> dict[str, Any]:
-        """What its client has to say."""
+        """The output of its client."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             str(CLIENT),

@@ -1,4 +1,4 @@
-"""One of two daemons, in memory or a process, and raw Attach calls to it."""
+"""One of two daemons, in memory or a process, with raw Attach calls to it."""
 
 import asyncio
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Under:
         return await produced(self.stubs, "t", self.topic_epoch, *frames)
 
     async def revoke_one(self, call: "Call") -> int:
-        """Take one stream back from a session that holds both; the number of its grant."""
+        """Take one stream back from a session that holds both; returns the number of its grant."""
         if self.memory is not None:
             self.memory.revoke(1, deadline_ms=10_000)
         else:
@@ -57,7 +57,7 @@ class Seen:
 
 
 class Call:
-    """One Attach call. Items that a test does not ask for are skipped, as a client may."""
+    """One Attach call. Items that a test does not ask for are skipped, as a client may do."""
 
     def __init__(self, stubs: Stubs) -> None:
         self.stubs = stubs
@@ -77,7 +77,7 @@ class Call:
         return item
 
     async def hear(self, kind: str) -> Any:  # noqa: ANN401 # an item of any kind
-        """The next item of the kind; what is delivered before it is kept."""
+        """The next item of the kind; deliveries that come before it are kept."""
         while True:
             item = await self.next()
             if item.WhichOneof("item") == kind:
@@ -102,14 +102,14 @@ class Call:
         return type(condition((await self.hear("error")).error))
 
     async def lent(self, number: int = 1) -> dict[str, sessions_pb2.Granted]:
-        """Subscribe; both grants, by stream."""
+        """Subscribe; returns both grants, by stream."""
         await self.say(subscribe=subscribe(number, self.filter))
         await self.hear("subscribed")
         granted = [await self.hear("granted") for _ in range(2)]
         return {each.stream: each for each in granted}
 
     async def records(self, number: int) -> list[Seen]:
-        """So many delivered records."""
+        """This many delivered records."""
         seen: list[Seen] = []
         while len(seen) < number:
             item = self.kept.pop(0) if self.kept else await self.hear("deliver")

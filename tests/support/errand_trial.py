@@ -1,10 +1,10 @@
-"""A trial of operators who deal with what failed, against a daemon that may die under any step.
+"""A trial of operators who handle failed records, on a daemon that may die at any step.
 
-Each record has a *fate*: how it fails, and which operations are done on it. `Errands` has which of
-these were asked for and which ended, each fact before the daemon may act on it, or after it
-answered. `check` lets a later daemon end what was begun, and takes all that comes. `judged` goes by
-what that daemon left on the disk: each record is where the last operation that ended put it, or
-where one put it that was asked for and not answered; once, and nowhere else.
+Each record has a *fate*: how it fails, and which operations are applied to it. `Errands` notes
+which of these were asked for and which ended, each fact before the daemon can act on it, or after
+it answered. `check` lets a later daemon end what was begun, and takes all records that come.
+`judged` checks what that daemon left on the disk: each record must be where the last ended
+operation put it, or where an operation without an answer may have put it; once, and nowhere else.
 """
 
 import asyncio
@@ -58,20 +58,20 @@ class Deed(NamedTuple):
     becomes: str
     """Where they are once it has ended."""
     brings: bool = False
-    """It brings them to whoever is a member then, who may be `check`."""
+    """It delivers them to whoever is a member then, which may be `check`."""
 
 
 class Fate(NamedTuple):
     """How records fail, and what operators do then."""
 
     fails: str
-    """Where they are after they were handed out first."""
+    """Where they are after their first hand-out."""
     deeds: tuple[Deed, ...] = ()
     fails_again: str = ""
     """How they fail once they are brought back."""
 
     def places(self, asked: set[str], ended: set[str]) -> set[str]:
-        """Where they may be, as far as is known of the deeds."""
+        """Where they may be, by what is known of the deeds."""
         known = self.fails
         for deed in self.deeds:
             if deed.name in ended:
@@ -124,14 +124,14 @@ class Errands:
     handed_out: Counter[int] = field(default_factory=Counter)
     acking: set[int] = field(default_factory=set)
     acked: set[int] = field(default_factory=set)
-    """The daemon said that this is durable."""
+    """The daemon confirmed that this is durable."""
 
 
 # The trial
 
 
 async def perform(errands: Errands, endpoint: str, ended: Awaitable[object]) -> bool:
-    """Do all of it, or what a daemon lets be done before it has ended; tells which."""
+    """Do the work until it is complete or the daemon ends; tells which."""
     return await done_before(_all(errands, endpoint), ended)
 
 
@@ -180,7 +180,7 @@ async def _stands(client: Client) -> tuple[int, int, int]:
 
 async def _meet(record: DeliveredRecord, fails: str, errands: Errands) -> None:
     number = int(record.payload)
-    # What was durably acknowledged comes only where an operator wants it once more.
+    # A durably acknowledged record comes only if an operator asks for it once more.
     assert number not in errands.acked or fate_of(number).startswith("redelivered"), record
     errands.handed_out[number] += 1
     if fails == WAITS:
@@ -194,7 +194,7 @@ async def _meet(record: DeliveredRecord, fails: str, errands: Errands) -> None:
 
 
 async def _take(subscription: Subscription, errands: Errands) -> None:
-    """Whatever comes back now fails as its fate says, or is done."""
+    """Records that come back fail as their fate says, or are acknowledged."""
     async for record in subscription:
         fails = FATES[fate_of(int(record.payload))].fails_again
         await _meet(record, fails, errands)
@@ -209,7 +209,7 @@ class _Operator:
         self._numbers: dict[str, int] = {}
 
     async def without_members(self) -> None:
-        """What needs nobody, and its undo."""
+        """The deeds that need no member, and their undo."""
         await self._deed("hurry again", RetryNow(GROUP, error=await self._error("hurried and not")))
         await self._undo("not now", "hurry again")
         await self._deed("redeliver again", await self._redelivery("redelivered and not"))
@@ -219,7 +219,7 @@ class _Operator:
         )
 
     async def with_a_member(self) -> None:
-        """What members carry out."""
+        """The deeds that members carry out."""
         error = self._error
         await self._deed("hurry", RetryNow(GROUP, error=await error("hurried")))
         await self._deed("skip", SkipRetries(GROUP, error=await error("skipped")))
@@ -249,13 +249,13 @@ class _Operator:
         return RedriveDeadLetters(GROUP, error=error, canary=canary)
 
     async def _error(self, fate: str, level: str = "retry") -> str:
-        """The fingerprint of what those of the fate fail of."""
+        """The fingerprint of the error of a fate's records."""
         counts = await self._client.queues.errors(GROUP, level=level)
         [found] = [each.fingerprint for each in counts.errors if each.error == fate]
         return found
 
     async def _entries(self, fate: str, level: int) -> None:
-        """Wait until all of the fate are in a queue."""
+        """Wait until all records of the fate are in a queue."""
         while True:
             entries = [each async for each in _entries(self._client, level)]
             if sum(fate_of(int(each.payload)) == fate for each in entries) == COPIES:
@@ -282,7 +282,7 @@ def _entries(client: Client, level: int) -> AsyncGenerator[QueueEntry, None]:
 
 
 async def check(endpoint: str, errands: Errands) -> None:
-    """Let all operations end, and acknowledge all that comes."""
+    """Let all operations end, and acknowledge all records that come."""
     async with dss_client.connect("next", endpoint=endpoint) as client, asyncio.timeout(PATIENCE_S):
         async with client.subscribe(FILTER) as subscription:
             while not await _is_settled(client):
@@ -303,7 +303,7 @@ async def _is_settled(client: Client) -> bool:
 
 
 async def judged(errands: Errands, data: Path) -> str:
-    """What is wrong with where records are."""
+    """What is wrong with the places of records."""
     history = await history_of(data, GROUP, TOPIC)
     return "\n".join([*history.wrong(), *_misplaced(errands, history), *_undone(errands, history)])
 
@@ -322,7 +322,7 @@ def _misplaced(errands: Errands, history: QueueHistory) -> Iterator[str]:
 
 
 def _undone(errands: Errands, history: QueueHistory) -> Iterator[str]:
-    """What operations that ended have not done, or more."""
+    """What ended operations have not done, or did too much."""
     for number in range(RECORDS):
         fate, times = fate_of(number), errands.handed_out[number]
         if fate == "redelivered" and "redeliver" in errands.ended and times < 2:

@@ -1,8 +1,7 @@
-"""A replay under faults: daemon and driver as processes that can be stopped, and what came of it.
+"""A replay under faults: daemon and driver as processes that can be stopped, and its result.
 
-Invariant: what is judged is what the target and the directories hold, never what somebody was told.
-A record belongs to a published chunk of the manifest; of those each has to be there once, and of
-the others none.
+Invariant: the judge looks at the contents of the target and the directories, never at answers. The
+records of a published chunk of the manifest must be there exactly once, all others not at all.
 """
 
 import asyncio
@@ -54,11 +53,11 @@ class Verdict:
 
     @property
     def is_clean(self) -> bool:
-        """Each record of what was published is there once, in order, and no file is left."""
+        """Whether each published record is there once, in order, and no file is left."""
         return not (self.missing or self.doubled or self.out_of_order or self.files_left)
 
     def row(self) -> str:
-        """As a line of a table."""
+        """The verdict as a row of a table."""
         return " | ".join(str(each) for each in astuple(self))
 
     @classmethod
@@ -68,12 +67,12 @@ class Verdict:
 
 
 Rows = dict[str, Verdict]
-"""What came of each fault."""
+"""The results, one for each fault."""
 
 
 @contextmanager
 def table_of_faults(path: Path) -> Iterator[Rows]:
-    """What came of each fault, and at the end of a full proof a table of it in a file."""
+    """Collects the results; at the end of a full proof it writes them to a file as a table."""
     rows: Rows = {}
     yield rows
     if FULL:
@@ -88,7 +87,7 @@ def table_of_faults(path: Path) -> Iterator[Rows]:
 
 @dataclass(slots=True)
 class Scene:
-    """A daemon that can be stopped at a point, and a job of it."""
+    """A daemon that can be stopped at a point, and a job on it."""
 
     folder: Path
     data: Path
@@ -107,11 +106,11 @@ class Scene:
             await asyncio.sleep(LOOK_S)
 
     def go_on(self) -> None:
-        """Let it go on."""
+        """Let it continue."""
         (self.folder / "go").touch()
 
     async def kill_daemon(self) -> None:
-        """SIGKILL, and its next life."""
+        """SIGKILL it, and begin its next life."""
         await self.daemon.kill()
         self.daemon = await _started(self.folder, self.data, self.point, self.call)
 
@@ -142,11 +141,11 @@ class Scene:
     # What came of it
 
     async def job(self) -> Job:
-        """As it stands."""
+        """The job as it is now."""
         return await self.client.jobs.get(JOB)
 
     async def verdict(self) -> Verdict:
-        """Of all that there is now; files have some seconds to be swept."""
+        """The verdict on the present state; the daemon gets some seconds to sweep files."""
         job = await self.job()
         published = [each async for each in self.client.jobs.chunks(JOB) if each.result]
         wanted = {number for each in published for number in self.planned[each.number]}
@@ -172,15 +171,15 @@ class Scene:
         )
 
     def files(self) -> Iterator[Path]:
-        """What must not be left: staged files, copies, marks of copies."""
-        # Folders may go while this walks, which `os.walk` does not mind.
+        """Files that must not be left: staged files, copies, marks of copies."""
+        # Folders may be removed during this walk, which `os.walk` tolerates.
         for folder, _, names in os.walk(self.data / "staging"):
             yield from (Path(folder, name) for name in names)
         log = (self.data / "log").iterdir()
         yield from (path for path in log if path.suffix in (".adopting", ".tmp"))
 
     async def tells(self, code: str) -> None:
-        """Return once operators are told this of the job."""
+        """Return once operators can see this about the job."""
         told: set[str] = set()
         while code not in told:
             await asyncio.sleep(LOOK_S)
@@ -194,14 +193,14 @@ class Driver:
     process: StartedProgram
 
     async def stands(self) -> None:
-        """Return once it stands at its phase."""
+        """Return once it has stopped at its phase."""
         assert self.process.stdout is not None
         phases = {b"acquiring\n", b"reading\n", b"staging\n", b"committing\n"}
         while (line := await self.process.stdout.readline()) not in phases:
             assert line, "it ended before"
 
     def go_on(self) -> None:
-        """Let it go on."""
+        """Let it continue."""
         assert self.process.stdin is not None
         self.process.stdin.write(b"\n")
 
@@ -210,7 +209,7 @@ class Driver:
         self.process.send_signal(number)
 
     async def ended(self) -> tuple[int, str]:
-        """Its exit code, and what it said on stderr."""
+        """Its exit code, and its stderr."""
         _, said = await self.process.communicate()
         return await self.process.wait(), said.decode()
 
@@ -234,11 +233,11 @@ async def scene(
 
     Args:
         point: where the daemon stops, see ``gated_daemon.py``.
-        call: which pass of it.
-        data: the data directory; one beside where none is given.
+        call: at which passage of the point.
+        data: the data directory; by default one beside.
         rate_bytes_s: how fast the job may publish.
         patience_s: how long all of it may take.
-        transform: params of the job, where it is a transform and no replay.
+        transform: params of the job if it is a transform, not a replay.
     """
     async with asyncio.timeout(patience_s):
         with short_directory() as folder:

@@ -1,9 +1,9 @@
-"""A program ``dssctl`` for shells, which is forked from the `ready_interpreter` at each start.
+"""A program ``dssctl`` for shells; each start is forked from the `ready_interpreter`.
 
-Where a shell starts Python anew for a command, most of the time are imports. Here
-the shell starts a program that hands its streams, arguments, variables and directory over, waits
-and exits as the command does. Invariant: what a command reads and writes goes through the streams
-that the shell gave, so pipes break and files fill as they would.
+If a shell starts Python anew for a command, imports take most of the time. Instead the shell starts
+a program that hands over its streams, arguments, variables and directory, waits, and exits with the
+command's code. Invariant: a command reads and writes the shell's own streams, so pipes break and
+files fill as they otherwise would.
 """
 
 import json

@@ -1,16 +1,16 @@
 """`--jobs N`: the tests in N processes, forked from the one that has collected them.
 
-To import and to collect all tests takes a processor thirteen seconds, which workers that start on
-their own would each spend. A fork costs next to nothing, so there may be more workers than cores:
-many tests wait, for leases and for other processes.
+To import and collect all tests takes thirteen seconds of processor time, which independent workers
+would each spend. A fork costs next to nothing, so there may be more workers than cores: many tests
+wait, for leases and for other processes.
 
-What is to be done is cut into units: a test, or those of a file that are marked `together`, since
-they share what takes long to make; or those of all files that are marked ``together("NAME")``. The
-units that nobody has taken lie in a pipe, from which each worker takes the next one, in the order
+The work is cut into units. A unit is a test, or the tests of a file that are marked `together`
+because they share what is slow to make, or those of all files that are marked ``together("NAME")``.
+Units that nobody has taken lie in a pipe, from which each worker takes the next one, in the order
 of the collection.
 
-Invariant: each test is reported once. A test whose worker ends under it has failed, and another
-worker does what that one had taken.
+Invariant: each test is reported once. A test whose worker ends during it has failed, and another
+worker does the rest of that worker's unit.
 """
 
 import atexit
@@ -31,10 +31,10 @@ NUMBER_BYTES = 4
 PATIENCE_S = ((1.0, signal.SIGINT), (10.0, signal.SIGKILL))
 """How long workers may take to end once nobody listens to them, and what they are told then."""
 SILENT = ("terminalreporter", "terminalprogress")
-"""What talks to a terminal, which only one process does."""
+"""Plugins that talk to a terminal, which only one process may do."""
 
 Told = tuple[list[int], list[dict[str, Any]]]
-"""Tests that a worker took, or one that it has done and its reports."""
+"""The tests that a worker took, or one that it has done with its reports."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Run the tests in workers where they are asked for."""
+    """Run the tests in workers, if the option asks for them."""
     jobs = min(session.config.getoption("--jobs"), len(session.items))
     if jobs == 0 or session.testsfailed or session.config.option.collectonly:
         return None
@@ -62,7 +62,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 
 def units_of(items: Iterable[pytest.Item]) -> list[list[int]]:
-    """The numbers of the tests, cut into units, each where its first test is."""
+    """The tests' numbers, cut into units; a unit is placed where its first test is."""
     units: dict[str, list[int]] = {}
     for number, item in enumerate(items):
         together = item.get_closest_marker(TOGETHER)
@@ -72,7 +72,7 @@ def units_of(items: Iterable[pytest.Item]) -> list[list[int]]:
 
 
 class Left:
-    """The units that nobody has taken: whoever reads the number of one from the pipe has it."""
+    """The units that nobody has taken: whoever reads a unit's number from the pipe has it."""
 
     def __init__(self, units: Sequence[list[int]]) -> None:
         self._units = units
@@ -87,18 +87,18 @@ class Left:
         return self._units[int.from_bytes(number)] if number else []
 
     def drop(self) -> None:
-        """Nobody gets another one."""
+        """Empty the pipe, so that nobody gets another unit."""
         while os.read(self._reads, 1 << 16):
             pass
 
 
 @dataclass(slots=True)
 class Worker:
-    """A process that runs tests, as seen by the one that forked it."""
+    """A process that runs tests, as seen by the process that forked it."""
 
     pid: int
     taken: list[int] = field(default_factory=list)
-    """What it has not reported yet, the test under way first."""
+    """The tests that it has not reported yet, the running one first."""
 
 
 class Forks:
@@ -111,7 +111,7 @@ class Forks:
         self._unreported = set(range(len(session.items)))
 
     def run(self, jobs: int) -> None:
-        """Let so many workers run all tests, and report what they tell."""
+        """Let this many workers run all tests, and report their results."""
         session = self._session
         try:
             for _ in range(jobs):
@@ -186,7 +186,8 @@ class Forks:
         hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
     def _end(self) -> None:
-        """Where the run was given up, workers end what they are at: nobody hears them."""
+        """Let workers stop what they are doing after the run was given up: nobody reads their
+        reports."""
         ends = {}
         for pipe, worker in self._workers.items():
             pipe.close()
@@ -203,7 +204,7 @@ class Forks:
 
 def _work(session: pytest.Session, tells: Connection, taken: list[int], left: Left) -> NoReturn:
     """Be a worker, from the fork to the end of the process."""
-    atexit._clear()  # What is to be done at the end of the process that forked is its own.
+    atexit._clear()  # Exit functions belong to the process that forked this one.
     status = 1
     try:
         _detach(session.config)
@@ -238,7 +239,7 @@ def _folders_of(config: pytest.Config) -> pytest.TempPathFactory:
 
 
 class _Reports:
-    """What is reported in a worker."""
+    """Sends a worker's reports."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -264,7 +265,7 @@ def _run_tests(session: pytest.Session, tells: Connection, taken: list[int], lef
     while waiting:
         number = waiting.pop(0)
         if not waiting:
-            # What fixtures are kept for is known from the test behind.
+            # How long fixtures are kept depends on the next test.
             take(left.take())
         behind = session.items[waiting[0]] if waiting else None
         session.config.hook.pytest_runtest_protocol(item=session.items[number], nextitem=behind)

@@ -1,4 +1,4 @@
-"""A leader of a group that keeps the order of keys over storage topics; the test plays all else."""
+"""A leader of an ordered group over several storage topics; the test plays everything else."""
 
 from dataclasses import replace
 
@@ -49,7 +49,7 @@ def stored(
 
 
 class Run(LeaderRun):
-    """Two generations: one sealed stream, and two that it feeds."""
+    """Two generations: one sealed stream, and two that get its keys."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Run(LeaderRun):
         return self.lent()
 
     def lent(self) -> list[GrantedStream]:
-        """Once all is durable."""
+        """The lent streams once everything is durable."""
         return [
             each
             for message in self.commit_all()
@@ -97,7 +97,7 @@ class Run(LeaderRun):
         self.tell(UpdateProgress(ANN, LEADER, (said,), final))
 
     def give_back(self, granted: GrantedStream, floor: int, held: Queues) -> None:
-        """With a last report, as who is asked for the stream does."""
+        """Give a stream back with a last report, as its holder does when it is asked to."""
         self.report(granted, floor, held, final=True)
         told = self.commit_all()
         assert any(isinstance(each, Revoked) for each in told)
@@ -105,7 +105,7 @@ class Run(LeaderRun):
         self.commit_all()
 
     def rehome(self) -> set[StreamId]:
-        """The children have what there was; what is lent then."""
+        """Append the stream's entries to the children; returns the streams that are lent then."""
         asked = self.rehomes.pop()
         retry, dead = asked.queues
         done = tuple(

@@ -1,10 +1,10 @@
-"""A trial of a topic that grows under producers, against a daemon that may die.
+"""A trial of a topic that grows under load, on a daemon that may die.
 
-Its programs live on: they ask whichever daemon is at the address, until all is done. `Growth` has
-what was sent, and what a full disk refused. `check` waits for the end of it and judges: the topic
-is switched, and what each producer sent of a key is there once and in order, over both storage
-topics. `left` looks at what a daemon that died leaves: the switch is there as a whole or not at
-all.
+Its producers survive the daemon: they talk to whichever daemon is at the address, until all is
+done. `Growth` notes what was sent, and what a full disk refused. `check` waits for the end and
+judges: the topic is switched, and the records of each producer and key are there once and in order,
+over both storage topics. `left` looks at what a dead daemon leaves: the switch is there as a whole
+or not at all.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ FILTER = f"$share/{GROUP}/{TOPIC}/#"
 PARTITIONS = (2, 3)
 KEYS = 2
 RECORDS_BEFORE, RECORDS_BEHIND = 4, 12
-"""Acknowledged before the switch is asked for, and behind it."""
+"""How many are acknowledged before the switch is asked for, and after it."""
 PORTION = 4
 PATIENCE_S = 60.0
 POLL_S = 0.02
@@ -40,14 +40,14 @@ Sent = tuple[bytes, int]
 
 @dataclass(slots=True)
 class Growth:
-    """What the producers did, each with keys of its own."""
+    """What the producers did, each with its own keys."""
 
     sent: defaultdict[bytes, int] = field(default_factory=lambda: defaultdict(int))
     refused: set[Sent] = field(default_factory=set)
-    """For certain not stored: the disk was full."""
+    """Certainly not stored, because the disk was full."""
     stored: int = 0
     is_over: bool = False
-    """The producers stop."""
+    """Set when the producers are to stop."""
     grown: asyncio.Event = field(default_factory=asyncio.Event)
     work: "asyncio.Task[None] | None" = None
 
@@ -61,7 +61,7 @@ class Growth:
         return made
 
     async def outcome(self, sent: Sent, delivery: Awaitable[object]) -> None:
-        """Note what became of a record."""
+        """Note the outcome of a record."""
         try:
             await delivery
         except DiskFull:
@@ -71,7 +71,7 @@ class Growth:
             self.grown.set()
 
     async def stored_more(self, records: int) -> None:
-        """Wait until so many more are stored."""
+        """Wait until this many more are stored."""
         enough = self.stored + records
         while self.stored < enough:
             self.grown.clear()
@@ -80,7 +80,7 @@ class Growth:
 
 @asynccontextmanager
 async def growing() -> AsyncIterator[Growth]:
-    """A trial; what is not done at the end of the block is left."""
+    """A trial; at the end of the block its unfinished work is abandoned."""
     growth = Growth()
     try:
         yield growth
@@ -91,7 +91,7 @@ async def growing() -> AsyncIterator[Growth]:
 
 
 async def perform(growth: Growth, endpoint: str, ended: Awaitable[object]) -> bool:
-    """Do all of it; tells whether it was done before the daemon ended. If not, it goes on."""
+    """Do the work; returns whether it was complete before the daemon ended. If not, it goes on."""
     growth.work = asyncio.create_task(_all(growth, endpoint), name="trial")
     waiting = asyncio.ensure_future(ended)
     await asyncio.wait([growth.work, waiting], return_when=asyncio.FIRST_COMPLETED)
@@ -121,7 +121,7 @@ async def _all(growth: Growth, endpoint: str) -> None:
 
 
 async def _mark(client: Client) -> None:
-    """A record that tells where the two steps begin."""
+    """Send a record that tells where the two steps begin."""
     async with client.producer(MARK) as producer:
         while True:
             with suppress(DiskFull):
@@ -130,7 +130,7 @@ async def _mark(client: Client) -> None:
 
 
 async def _done(client: Client, change: AddStorageTopic | SwitchTopic, name: str) -> None:
-    """One operation, whatever becomes of the daemon that was asked for it."""
+    """Let one operation end, whatever happens to the daemon that was asked for it."""
     while True:
         with suppress(OutcomeUnknown, DiskFull, *PASSING):
             row = await client.operations.apply(change, operation_id=name)
@@ -153,14 +153,14 @@ async def _send_one_by_one(producer: Producer, growth: Growth) -> None:
 
 
 async def _send_ahead(producer: Producer, growth: Growth) -> None:
-    """Many at once."""
+    """Have many in flight at once."""
     sent = [
         (each, await producer.enqueue(b"%d" % each[1], key=each[0]))
         for each in growth.portion("ahead")
     ]
     for each, delivery in sent:
         await growth.outcome(each, delivery)
-    # Those that failed before anybody awaited them are told once more.
+    # Sends that failed before anybody awaited them raise once more here.
     with suppress(DiskFull):
         await producer.flush()
 
@@ -169,7 +169,7 @@ async def _send_ahead(producer: Producer, growth: Growth) -> None:
 
 
 async def left(data: Path) -> str:
-    """What is wrong with the rows that a daemon left; nothing where they are of one state."""
+    """What is wrong with the rows that a daemon left; nothing if they are consistent."""
     with tempfile.TemporaryDirectory() as copied:
         _copy_store(data, Path(copied))
         store = await SqliteStore.open(Path(copied) / STORE_NAME)
@@ -191,7 +191,7 @@ def _copy_store(data: Path, target: Path) -> None:
 
 
 async def check(endpoint: str, growth: Growth) -> None:
-    """Wait until all is done, and judge what is there then."""
+    """Wait until all is done, and judge the result."""
     assert growth.work is not None
     async with asyncio.timeout(PATIENCE_S):
         await growth.work

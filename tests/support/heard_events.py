@@ -1,4 +1,4 @@
-"""Keeps what is told in a list, and refuses as a full disk does."""
+"""Keeps events in a list, and can refuse them as a full disk does."""
 
 from dss_core.errors import DiskFull
 from dssd.events.columns import drafted
@@ -12,25 +12,25 @@ class Heard:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.drafts: list[EventRow] = []
-        """Those of which nothing was told so far."""
+        """Drafts whose event has not been told yet."""
         self.full = False
-        """The disk has no room for events that must be durable."""
+        """Whether the disk has no room for events that must be durable."""
 
     def note(self, event: Event, draft: EventRow | None = None) -> None:
-        """Keep it, instead of its draft."""
+        """Keep the event in place of its draft."""
         self.events.append(event)
         if draft is not None:
             self.drafts.remove(draft)
 
     async def tell(self, event: Event) -> int:
-        """Keep it, unless the disk is full."""
+        """Keep the event, unless the disk is full."""
         if self.full:
             raise DiskFull
         self.events.append(event)
         return len(self.events)
 
     def draft(self, event: Event, again: EventRow | None = None) -> EventRow:
-        """One that stays until its event is told."""
+        """A draft that is kept until its event is told."""
         if again is not None:
             self.drafts.remove(again)
         number = again.number if again else -1 - len(self.events) - len(self.drafts)
@@ -38,5 +38,5 @@ class Heard:
         return self.drafts[-1]
 
     def told(self) -> list[tuple[str, str, str]]:
-        """What was told: code, subject, sentence."""
+        """The events that were told: code, subject, sentence."""
         return [(event.kind.code, event.subject, event.sentence) for event in self.events]

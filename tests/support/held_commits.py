@@ -1,4 +1,4 @@
-"""Commits of a store that wait at a gate, so that a test decides what comes between.
+"""Commits of a store that wait at a gate, so that a test decides what happens in between.
 
 Invariant: commits reach the store in the order in which they came.
 """
@@ -12,7 +12,7 @@ from dssd.store.port import Precondition, Store, Write
 
 
 class HeldCommits:
-    """From now on the store's commits that hold such a write wait until they are let go."""
+    """From now on the store's commits that contain such a write wait until they are released."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class HeldCommits:
         self.goes_on = asyncio.Event()
         self._holds = holds
         self._after = after
-        """They are made, and nobody knows yet."""
+        """The commits take effect, but nobody is told yet."""
         self._usual = store.commit
         monkeypatch.setattr(store, "commit", self._commit)
 

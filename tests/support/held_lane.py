@@ -1,6 +1,6 @@
-"""A lane over a real log, and what somebody who holds it can do.
+"""A lane over a real log, with what its holder can do.
 
-Appends may be held back, and reads may fail; all else is as it is.
+Appends may be held back, and reads may fail; everything else is real.
 """
 
 import asyncio
@@ -37,13 +37,13 @@ PARTITION = 1
 
 
 class HeldLog:
-    """The log, but its appends may be held back, and its reads may fail."""
+    """The log, except that appends may be held back, and reads may fail."""
 
     def __init__(self, log: SegmentLog) -> None:
         self._log = log
         self.reads = 0
         self.unreadable = 0
-        """So many reads fail."""
+        """This many reads fail."""
         self.begun_bytes: list[int] = []
         """Of each append."""
         self._held: list[partial[None]] | None = None
@@ -54,7 +54,7 @@ class HeldLog:
         return getattr(self._log, name)
 
     def begin_append(self, appends: Sequence[Append], answered: Answered) -> None:
-        """Hold it, or begin it."""
+        """Hold the append back, or begin it."""
         self.begun_bytes.append(sum(len(each.frame) for each in appends))
         begin = partial(self._log.begin_append, appends, answered)
         if self._held is None:
@@ -64,18 +64,18 @@ class HeldLog:
             self._begun.set()
 
     def hold(self) -> asyncio.Event:
-        """Hold appends from now on; returns what tells of the first."""
+        """Hold appends back from now on; returns an event that is set at the first."""
         self._held = []
         return self._begun
 
     def go_on(self) -> None:
-        """Begin what is held."""
+        """Begin the appends that are held back."""
         held, self._held = self._held or [], None
         for begin in held:
             begin()
 
     async def next_read(self) -> None:
-        """Somebody has begun to read."""
+        """Wait until a read has begun."""
         self._read.clear()
         await self._read.wait()
 
@@ -113,7 +113,7 @@ class Told:
 
 
 class Holder:
-    """Lanes over a log; epochs say who holds."""
+    """Lanes over a log; epochs tell who holds a lane."""
 
     def __init__(self, shelf: Shelf, streams: Lane) -> None:
         self.shelf = shelf
@@ -134,7 +134,7 @@ class Holder:
         headers: Headers = (),
         key: bytes | None = b"key",
     ) -> Appended:
-        """One frame into the stream itself."""
+        """Append one frame to the stream itself."""
         count = len(payloads)
         columns = Columns(list(payloads), [key] * count, "orders/eu", [headers] * count, 5)
         frame = build_frame(
@@ -161,7 +161,7 @@ class Holder:
         ]
 
     async def rows(self, level: int) -> list[Row]:
-        """What a level holds."""
+        """The records of a level."""
         rows: list[Row] = []
         at, end = self.shelf.log.span(self.levels[level])
         while at < end:
@@ -178,7 +178,7 @@ def piece(start: int, end: int, **named: object) -> MovePiece:
 
 
 def entries_of(told: Sequence[EntriesRead | LaneOpened], level: int) -> list[Entry]:
-    """What was told of a queue."""
+    """The entries of a queue that were reported."""
     reads = [each for each in told if isinstance(each, EntriesRead) and each.level == level]
     return [entry for read in reads for entry in read.entries]
 

@@ -1,7 +1,7 @@
-"""The same calls to JetStream on both sides: the facade over DSS, and a real NATS server.
+"""The same calls to JetStream in two worlds: the facade over DSS, and a real NATS server.
 
-What is compared is told in words that mean the same on both: the code of the refusal, or what was
-bound and whether it was made.
+Results are compared in words that mean the same in both: the code of the refusal, or what was bound
+and whether it was created.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ INBOXES = iter(range(1_000_000))
 
 
 def a_call(subject: str = "", **given: Any) -> SubscribeCall:  # noqa: ANN401
-    """A call, with fresh names where it needs some."""
+    """A call, with fresh names if it needs some."""
     config = ConsumerConfig(**given.pop("config", {}))
     number = next(INBOXES)
     name, inbox = f"fresh{number}", f"_INBOX.fresh{number}"
@@ -70,7 +70,7 @@ class DssWorld:
             "config": call.config, "consumer": call.consumer, "skip_lookup": call.skip_lookup,
         }  # fmt: skip
         if call.pull:
-            if call.queue:  # it has no argument for one
+            if call.queue:  # nats-py has no argument for a queue here
                 given["config"] = replace(call.config, deliver_group=call.queue)
             return await self.js.pull_subscribe(call.subject, **given)
         return await self.js.subscribe(call.subject, call.queue or None, **given)
@@ -135,7 +135,7 @@ async def _is_bound(subscription: NatsSubscription) -> bool:
 
 
 def config_named(config: ConsumerConfig, name: str | None) -> ConsumerConfig:
-    """With the name that the server wants beside the durable one."""
+    """The config with the extra name that the server wants beside the durable one."""
     return ConsumerConfig(**(config.said() | {"name": name}))
 
 
@@ -153,7 +153,7 @@ async def dss_world() -> AsyncIterator[DssWorld]:
 
 @asynccontextmanager
 async def dss_world_on(endpoint: str) -> AsyncIterator[DssWorld]:
-    """A daemon that is there already, with the stream, of which nothing is left behind."""
+    """An existing daemon with the stream; nothing is left behind on it."""
     async with dss_client.connect("one", endpoint=endpoint) as client:
         js = client.jetstream()
         await js.add_stream(STREAM, ["orders.>"])
@@ -174,7 +174,7 @@ async def nats_world() -> AsyncIterator[NatsWorld]:
 
 
 async def outcome(work: Awaitable[Any]) -> str:
-    """What became of a call, as both sides may say it."""
+    """The outcome of a call, in words for both worlds."""
     try:
         made = await work
     except DssError as error:
@@ -187,7 +187,7 @@ async def outcome(work: Awaitable[Any]) -> str:
 
 
 async def taken(subscription: Any, count: int, timeout: float = 2.0) -> list[bytes]:  # noqa: ANN401, ASYNC109
-    """So many messages, each acknowledged."""
+    """This many messages, each acknowledged."""
     found = []
     for _ in range(count):
         message = await subscription.next_msg(timeout=timeout)
@@ -207,14 +207,14 @@ async def nothing_comes(subscription: Any) -> bool:  # noqa: ANN401
 
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Ask again and again until it holds, as what others do is told by nobody."""
+    """Poll until it holds, because no event tells what others do."""
     async with asyncio.timeout(SOON_S):
         while not await holds():  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(LOOK_AGAIN_S)
 
 
 async def here(subscription: PushSubscription | PullSubscription, count: int) -> None:
-    """Wait until so many messages have come and are not handed out."""
+    """Wait until this many messages have come and are not handed out."""
 
     async def came() -> bool:
         return subscription._pieces.here >= count

@@ -17,7 +17,7 @@ from dssd.store.rows import GroupRow
 
 
 async def laned_group(plant: Plant, text: str) -> GroupRow:
-    """A group with queues for the topics that there are."""
+    """A group with queues for the existing topics."""
     parsed = SubscriptionFilter.parse(text)
     retries = AskedRetries(max_deliver=3)
     group = await plant.groups.declare(parsed, start=Earliest(), retries=retries)
@@ -36,7 +36,7 @@ def queues_of(plant: Plant, group: GroupRow, main: StreamId) -> tuple[StreamId, 
 async def store_lane(
     plant: Plant, group: GroupRow, main: StreamId, levels: Sequence[tuple[Progress, Counts]]
 ) -> None:
-    """Store how far each level is: the stream, its retry queue, its dead letters."""
+    """Store the progress of each level: the stream, its retry queue, its dead letters."""
     (progress, counts), *queues = levels
     named = queues_of(plant, group, main)
     record = StreamRecord(main, progress, progress.floor, (), False, None, Fate(counts=counts))

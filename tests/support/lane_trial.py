@@ -1,8 +1,8 @@
-"""A trial of a group with queues: records that fail in each way, against a daemon that may die.
+"""A trial of a group with queues: records that fail in each way, on a daemon that may die.
 
-What a record meets is told by its number. `Lanes` has what was tried and what was answered, each
-fact before the daemon may act on it, or after it answered. `check` says what must hold of a later
-daemon, and takes what is left: each record is acknowledged, waits, or is dead, and that once.
+A record's number decides its fate. `Lanes` notes what was tried and what was answered, each fact
+before the daemon can act on it, or after it answered. `check` judges a later daemon, and takes what
+is left: each record must be acknowledged, or wait, or be dead, and only one of these.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ TOPIC, GROUP = "orders", "lanes"
 FILTER = f"$share/{GROUP}/{TOPIC}/#"
 RECORDS, MAX_DELIVER = 14, 2
 ACKED, ACKED_SOON, FAILS_ONCE, RESTS, FAILS, REJECTED, STUBBORN = range(7)
-"""What meets the record of a number, by the number modulo seven. What dies of it is acknowledged
-once it is redriven, but for the stubborn, which are rejected again."""
+"""The fate of a record, by its number modulo seven. Dead letters are acknowledged once they are
+redriven, except for the stubborn ones, which are rejected again."""
 KILLER = RECORDS
 """Each consumer dies of it."""
 LONG_S = 3_600.0
-"""So long some wait."""
+"""How long some wait."""
 DOOMED = Path(__file__).parents[1] / "scenarios" / "programs" / "doomed_member.py"
 PATIENCE_S = 60.0
 POLL_S = 0.02
@@ -42,22 +42,22 @@ class Lanes:
     stored: set[int] = field(default_factory=set)
     acking: set[int] = field(default_factory=set)
     acked: set[int] = field(default_factory=set)
-    """The daemon said that this is durable."""
+    """The daemon confirmed that this is durable."""
     errors: defaultdict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
-    """That were given."""
+    """The errors that were given."""
     seen: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Level and attempt with which it was handed out last, since it was redriven."""
+    """Level and attempt of the last hand-out since it was redriven."""
     dead: set[int] = field(default_factory=set)
     """Seen among the dead letters."""
     redriven: set[int] = field(default_factory=set)
-    """Those that an operation was asked to bring back."""
+    """Records that an operation was asked to bring back."""
 
 
 # The trial
 
 
 async def perform(lanes: Lanes, endpoint: str, ended: Awaitable[object]) -> bool:
-    """Do all of it, or what a daemon lets be done before it has ended; tells which."""
+    """Do the work until it is complete or the daemon ends; tells which."""
     return await done_before(_all(lanes, endpoint), ended)
 
 
@@ -89,7 +89,7 @@ async def _send(client: Client, lanes: Lanes, numbers: Iterable[int]) -> None:
 
 
 async def _until_stored(producer: Producer, payload: bytes) -> None:
-    """Publish it; a disk without room refuses it first."""
+    """Publish it, again if the disk had no room."""
     while True:
         try:
             await producer.send(payload, key=payload)
@@ -100,7 +100,7 @@ async def _until_stored(producer: Producer, payload: bytes) -> None:
 
 
 async def _take(client: Client, subscription: Subscription, lanes: Lanes, *, dead: int) -> None:
-    """Meet records until none is left but those that wait for long, and so many dead ones."""
+    """Handle records until only those that wait for long are left, and this many dead ones."""
     async with asyncio.timeout(PATIENCE_S):
         while await group_stands(client) != (0, 2, dead):
             for record in await subscription.fetch(RECORDS, POLL_S):
@@ -163,7 +163,7 @@ async def _die_again_and_again(endpoint: str) -> None:
 
 
 async def group_stands(client: Client) -> tuple[int, int, int]:
-    """Records that are not done with in their streams, those in retry queues, and the dead."""
+    """The unsettled records in their streams, those in retry queues, and the dead ones."""
     group = (await client.groups.describe(GROUP)).group
     return group.lag, group.retrying, group.dead
 
@@ -174,7 +174,7 @@ async def _entries(client: Client, level: str) -> list[QueueEntry]:
 
 
 async def check(endpoint: str, lanes: Lanes) -> None:
-    """Take all that comes, once, and judge where each record is then."""
+    """Take all records that come, once, and judge where each record is then."""
     async with dss_client.connect("next", endpoint=endpoint) as client:
         stored = {
             int(payload): place
@@ -182,7 +182,7 @@ async def check(endpoint: str, lanes: Lanes) -> None:
         }
         async with client.subscribe(FILTER) as subscription:
             taken = await _taken(client, subscription, lanes)
-            # Its holder knows why a record does not come.
+            # The lane's holder knows why a record does not come.
             resting = [each for each in stored if await _rests(client, *stored[each])]
             await subscription.drain()
         waiting, dead = [await _entries(client, level) for level in ("retry", "dead")]
@@ -194,7 +194,7 @@ async def check(endpoint: str, lanes: Lanes) -> None:
 
 
 async def _taken(client: Client, subscription: Subscription, lanes: Lanes) -> Counter[int]:
-    """Acknowledge all that comes until only those are left that wait for long."""
+    """Acknowledge all records that come until only those that wait for long are left."""
     taken: Counter[int] = Counter()
     async with asyncio.timeout(PATIENCE_S):
         while not await _is_settled(client, lanes, taken):
@@ -208,8 +208,8 @@ async def _taken(client: Client, subscription: Subscription, lanes: Lanes) -> Co
 
 
 async def _is_settled(client: Client, lanes: Lanes, taken: Counter[int]) -> bool:
-    """Whether nothing is left but what was refused for long: in its queue, or in its stream where
-    its holder died before it was moved.
+    """Whether only long refusals are left: in their queue, or in their stream if the holder died
+    before it moved them.
     """
     lag, retrying, _ = await group_stands(client)
     running = [each for each in await client.operations.list() if not each.ended]
@@ -231,13 +231,13 @@ async def _check_sums(client: Client, stored: int, resting: int) -> None:
 
 
 def _check_error(entry: QueueEntry, lanes: Lanes) -> None:
-    """It has the error that was given last."""
+    """Check that it has the error that was given last."""
     errors = lanes.errors[int(entry.payload)]
     assert entry.error == errors[-1] if errors else entry.cause == "died", f"{entry}: {errors}"
 
 
 def _check_places(stored: Set[int], places: list[Counter[int]], lanes: Lanes) -> None:
-    """Each record is in one place, unless it was acknowledged before."""
+    """Check that each record is in one place, unless it was acknowledged before."""
     assert lanes.stored <= stored, f"lost: {lanes.stored - stored}"
     for number in stored:
         found = [each[number] for each in places]

@@ -1,4 +1,4 @@
-"""Groups with records in their queues, over which operations are planned."""
+"""Groups with records in their queues, for plans of operations."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from support.queued_entries import Failed, append_entries
 async def laned(
     works: Works, *failed: Failed, retrying: Sequence[Failed] = ()
 ) -> tuple[GroupRow, StreamId]:
-    """A group whose one stream has these dead letters, and these that wait to be tried again."""
+    """A group whose one stream has these dead letters, and these records that wait for a retry."""
     plant = works.plant
     [stream] = await plant.topic("orders", 1)
     parsed = SubscriptionFilter.parse("$share/g/orders/#")

@@ -19,18 +19,18 @@ from dssd.topics.catalogue import Catalogue, NewTopic, Topic
 
 
 class SetClock(Clock):
-    """The machine's clock, which tests may set ahead."""
+    """The machine's clock, which tests may set forward."""
 
     def __init__(self) -> None:
         self.ahead_us = 0
 
     def wall_us(self) -> int:
-        """The machine's time, moved."""
+        """The machine's time plus the offset that tests set."""
         return super().wall_us() + self.ahead_us
 
 
 class Shelf:
-    """A catalogue over a log, and how to fill them. It stands for one producer."""
+    """A catalogue over a log, and ways to fill them. It acts as one producer."""
 
     def __init__(self, catalogue: Catalogue, log: SegmentLog) -> None:
         self.catalogue = catalogue
@@ -68,7 +68,8 @@ class Shelf:
 
 @asynccontextmanager
 async def opened_shelf(directory: Path, store: Store | None = None) -> AsyncIterator[Shelf]:
-    """A shelf in an empty directory, or in one that was left with this store, which stays open."""
+    """A shelf in an empty directory, or in one left by an earlier shelf, with its store, which
+    stays open."""
 
     def on_failure(error: BaseException) -> None:
         raise AssertionError(error)

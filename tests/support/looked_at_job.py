@@ -1,4 +1,4 @@
-"""A bulk job as a client is told of it, for tests that change what they are about."""
+"""A bulk job as a client receives it, for tests that change single fields."""
 
 from dss_api.v1 import jobs_pb2
 from dss_client.job_values import Job

@@ -1,11 +1,11 @@
-"""Whether a call gives way to others while it runs."""
+"""Whether a call yields to other tasks while it runs."""
 
 import asyncio
 from collections.abc import Awaitable
 
 
 async def turns_of_others(call: Awaitable[object]) -> int:
-    """How often another task ran while the call did."""
+    """How often another task ran during the call."""
     turns = 0
 
     async def other() -> None:

@@ -1,8 +1,8 @@
-"""A member of a group as a process of its own, which a test may kill, freeze and talk to.
+"""A member of a group as a process of its own, which a test may kill, freeze and command.
 
-It runs a program that says on stdout what happens to it, one JSON object a line with its kind under
-``event`` and its moment under ``at_ns``, and does what it is told on stdin. Invariant: whoever
-starts one ends it; all that it said is kept, as it said it.
+It runs a program that reports on stdout what happens to it, one JSON object a line with its kind
+under ``event`` and its time under ``at_ns``, and takes commands on stdin. Invariant: whoever starts
+one ends it; its whole output is kept unchanged.
 """
 
 import asyncio
@@ -17,19 +17,19 @@ from typing import Any
 from support.started_program import StartedProgram, started
 
 PATIENCE_S = 60.0
-"""How long a test waits for what must come; far above what it takes."""
+"""How long a test waits for something; far longer than it takes."""
 
 LINE_BYTES_MAX = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """A record that the member's user was given."""
+    """A record that the member's user was handed."""
 
     stream: str
     offset: int
     payload: str
-    """Its beginning."""
+    """The beginning of its payload."""
     redelivered: bool
     attempt: int
     grant_epoch: int
@@ -48,10 +48,10 @@ class MemberProcess:
     def __init__(self, process: StartedProgram) -> None:
         self.process = process
         self.lines: list[dict[str, Any]] = []
-        """All that it said."""
+        """All its events."""
         self.records: list[Handed] = []
         self.streams: set[str] = set()
-        """GrantDecided to it now."""
+        """The grants that it has now."""
         self.granted: list[str] = []
         """Every stream that was ever lent to it, in order."""
         self.revoked: list[str] = []
@@ -59,16 +59,16 @@ class MemberProcess:
         self._listener = asyncio.create_task(self._listen(), name="member's stdout")
 
     async def until(self, reached: Callable[[], object], within_s: float = PATIENCE_S) -> None:
-        """Wait until this holds; it is looked at whenever the member says something.
+        """Wait until a condition holds; it is checked whenever the member reports something.
 
         Raises:
-            TimeoutError: it did not come about.
+            TimeoutError: it did not hold in time.
         """
         async with asyncio.timeout(within_s), self._heard:
             await self._heard.wait_for(lambda: bool(reached()))
 
     async def holds(self, streams: int) -> None:
-        """Wait until it holds so many streams."""
+        """Wait until it holds this many streams."""
         await self.until(lambda: len(self.streams) == streams)
 
     async def told(self, event: str, within_s: float = PATIENCE_S) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class MemberProcess:
         return found
 
     def tell(self, line: str) -> None:
-        """Say something to it; it hears it once it runs."""
+        """Send it a command; a frozen member gets it once it runs."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{line}\n".encode())
 
@@ -92,25 +92,26 @@ class MemberProcess:
         self.process.send_signal(signal.SIGCONT)
 
     async def kill(self) -> None:
-        """SIGKILL, which ends a frozen process too; all that it had said is heard then."""
+        """SIGKILL, which ends a frozen process too; everything that it had reported is read
+        first."""
         if self.process.returncode is None:
             self.process.kill()
         await self.process.wait()
         await self._listener
 
     async def leave(self) -> int:
-        """Let it drain and leave; its exit code."""
+        """Let it drain and leave; returns its exit code."""
         self.tell("leave")
         return await self.ended()
 
     async def ended(self) -> int:
-        """Wait until it has ended and all that it said is heard; its exit code.
+        """Wait until it has ended and its output is read; returns its exit code.
 
         Raises:
-            TimeoutError: it goes on.
+            TimeoutError: it still runs.
         """
         async with asyncio.timeout(PATIENCE_S):
-            # Whoever waits no longer does not end the listening.
+            # If somebody stops waiting, that does not end the reading of its output.
             await asyncio.shield(self._listener)
             return await self.process.wait()
 
@@ -153,10 +154,10 @@ async def member(program: Path, *arguments: str) -> AsyncIterator[MemberProcess]
 async def until_together(
     members: Sequence[MemberProcess], reached: Callable[[], object], within_s: float = PATIENCE_S
 ) -> None:
-    """Wait until this holds; it is looked at whenever any of the members says something.
+    """Wait until a condition holds; it is checked whenever any of the members reports something.
 
     Raises:
-        TimeoutError: it did not come about.
+        TimeoutError: it did not hold in time.
     """
     waits = [
         asyncio.create_task(each.until(reached, within_s), name="until together")

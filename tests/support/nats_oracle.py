@@ -1,6 +1,6 @@
-"""A real NATS server with JetStream, and the workflow's port to it: what the facade is held to.
+"""A real NATS server with JetStream, and the workflow's port to it: the reference for the facade.
 
-Invariant: the server listens on the loopback only, keeps nothing but in a directory of its own, and
+Invariant: the server listens only on the loopback, keeps its data in a directory of its own, and
 ends with the block that started it, or with this process.
 """
 
@@ -38,14 +38,14 @@ from dss_client.jetstream.workflow import (
 
 START_S_MAX = 20.0
 EXISTS = {10013, 10105, 10148}
-"""What the server says where there is a consumer of the name."""
+"""The server's answer if a consumer of the name exists."""
 
 SECONDS = ("ack_wait", "idle_heartbeat", "inactive_threshold", "max_expires")
 NS = 1_000_000_000
 
 
 class NatsServer:
-    """A server that may be killed, frozen and begun again. Built by `mortal_nats_server`."""
+    """A server that may be killed, frozen and started again. Built by `mortal_nats_server`."""
 
     def __init__(self, home: Path) -> None:
         self.address = ""
@@ -54,7 +54,7 @@ class NatsServer:
         self._said: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin a life, which listens when this returns."""
+        """Begin a life; the server listens when this returns."""
         binary = Path(sys.executable).parent / "nats-server"
         port = self.address.rpartition(":")[2] or "-1"
         self._process = await asyncio.create_subprocess_exec(
@@ -121,14 +121,14 @@ async def _listening(process: asyncio.subprocess.Process) -> str:
 
 
 async def _read_on(process: asyncio.subprocess.Process) -> None:
-    """So that it is never kept waiting by a full pipe."""
+    """Read its output, so that it is never blocked by a full pipe."""
     assert process.stderr is not None
     async for _ in process.stderr:
         pass
 
 
 def to_server(config: ConsumerConfig) -> dict[str, Any]:
-    """A configuration as the server reads it."""
+    """A configuration in the server's terms."""
     said = config.to_json()
     for name in SECONDS:
         if name in said:
@@ -140,7 +140,7 @@ def to_server(config: ConsumerConfig) -> dict[str, Any]:
 
 
 def from_server(said: dict[str, Any]) -> ConsumerConfig:
-    """The configuration that the server tells."""
+    """The configuration that the server reports."""
     told = dict(said)
     for name in SECONDS:
         if name in told:
@@ -153,7 +153,7 @@ def from_server(said: dict[str, Any]) -> ConsumerConfig:
 
 @dataclass
 class Answer:
-    """What the server says to a question of its API."""
+    """An answer of the server's API."""
 
     body: dict[str, Any]
 
@@ -172,10 +172,10 @@ class NatsPort:
     subscription: Any = None
     created: list[tuple[str, str]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
-    """What the server was asked, in order."""
+    """The requests to the server, in order."""
 
     async def ask(self, subject: str, body: dict[str, Any]) -> Answer:
-        """A question of the server's API."""
+        """Send a request to the server's API."""
         self.asked.append(subject)
         reply = await self.client.request(f"$JS.API.{subject}", json.dumps(body).encode())
         return Answer(json.loads(reply.data))
@@ -228,7 +228,7 @@ class NatsPort:
 
 
 def info_from(body: dict[str, Any]) -> ConsumerInfo:
-    """What the server tells of a consumer."""
+    """What the server reports about a consumer."""
     floor = body["ack_floor"]
     return ConsumerInfo(
         body["name"],
@@ -245,7 +245,7 @@ def info_from(body: dict[str, Any]) -> ConsumerInfo:
 
 @dataclass
 class NatsSubscription:
-    """A subscription that the workflow made over NATS, with the calls of the facade."""
+    """A subscription that the workflow made over NATS, with the facade's methods."""
 
     port: NatsPort
     bound: Bound
@@ -271,7 +271,7 @@ class NatsSubscription:
 
 
 class NatsJetStream:
-    """The calls of the facade, by the same workflow, on a NATS server."""
+    """The facade's methods, by the same workflow, on a NATS server."""
 
     def __init__(self, client: Client) -> None:
         self.client = client

@@ -1,9 +1,9 @@
 """The names of nats-py over the facade, so that nats-py's own tests run against a daemon.
 
-A plugin of pytest: where it is loaded, `nats.connect`, `nats.aio.client.Client` and
-`nats.aio.msg.Msg` are the ones here, and `tests.utils` has the daemon for a server. Invariant: it
-renames, and unpacks arguments; whatever a test looks at comes from the facade. Errors of DSS become
-those that nats-py has for the same; nothing is retried, counted or passed over.
+A pytest plugin: it replaces `nats.connect`, `nats.aio.client.Client` and `nats.aio.msg.Msg` by
+those here, and gives `tests.utils` the daemon as its server. Invariant: it only renames, and
+unpacks arguments; whatever a test looks at comes from the facade. Errors of DSS become the
+corresponding ones of nats-py; nothing is retried, counted or skipped.
 """
 
 import asyncio
@@ -46,13 +46,13 @@ from support.served_daemon import wait_until_it_listens
 from support.started_program import ProgramProcess
 
 TEST_S_MAX = 60
-"""For any of them: how fast they are is told elsewhere."""
+"""The timeout of every test here: how fast they are is measured elsewhere."""
 
 RULES = {
     "flow control needs heartbeats": "consumer with flow control also needs heartbeats",
     "heartbeat is less than half of the timeout": "Bad Request - heartbeat value too large",
 }
-"""What the server of NATS says where the facade says this."""
+"""The NATS server's wording where the facade says this."""
 
 
 class Server:
@@ -108,7 +108,7 @@ def _test_of(seconds: float) -> Callable[[Callable[..., Awaitable[None]]], Calla
 
 @contextmanager
 def renamed(*, with_heartbeats: bool = False) -> Iterator[None]:
-    """Errors of DSS become those of nats-py."""
+    """Raise errors of DSS as those of nats-py."""
     try:
         yield
     except TimeoutError as error:
@@ -155,7 +155,7 @@ def _theirs(error: DssError) -> Exception:
 
 
 class Renamed:
-    """An object of the facade, whose errors are nats-py's."""
+    """An object of the facade whose errors are nats-py's."""
 
     def __init__(self, twin: Any) -> None:  # noqa: ANN401
         self._twin = twin
@@ -280,7 +280,7 @@ class Client:
         await self._js.publish(subject, payload, **given)
 
     async def flush(self) -> None:
-        """What was published is stored by now."""
+        """Return once everything that was published is stored."""
 
     async def close(self) -> None:
         await self._client.__aexit__(None, None, None)
@@ -293,7 +293,7 @@ async def connect(*_: Any, **given: Any) -> Client:  # noqa: ANN401
 
 
 class Msg:
-    """`nats.aio.msg.Msg` of a reply subject alone."""
+    """`nats.aio.msg.Msg`, of which only the reply subject is known."""
 
     def __init__(self, _: Client) -> None:
         self.reply = ""
@@ -311,7 +311,7 @@ class Msg:
 
 
 def pytest_configure() -> None:
-    """Before anything imports the tests of nats-py."""
+    """Replace the names before anything imports the tests of nats-py."""
     nats.connect = connect  # type: ignore[assignment]
     nats.aio.client.Client = Client  # type: ignore[misc,assignment]
     nats.aio.msg.Msg = Msg  # type: ignore[misc,assignment]

@@ -37,7 +37,7 @@ class Works:
         self.heard = Heard()
         self.told = self.heard.events
         self.principals = {"loopback", "token:shipper"}
-        """Whom sessions may be given to."""
+        """The principals to whom sessions may be given."""
         self._running = AsyncExitStack()
 
     async def start(self) -> None:
@@ -53,7 +53,7 @@ class Works:
         await self._running.enter_async_context(self.operations.running(await self.kinds()))
 
     async def kinds(self) -> KindTable:
-        """What operations there are."""
+        """The table of kinds."""
         plant = self.plant
         parts = (plant.store, plant.groups, plant.registry)
         jobs = await opened_jobs(plant)
@@ -75,12 +75,12 @@ class Works:
         await self.plant.stop()
 
     async def restart(self) -> None:
-        """As a daemon that ends and starts again."""
+        """End the daemon and start it again."""
         await self.stop()
         await self.start()
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Let others run until it holds."""
+        """Let others run until a condition holds."""
         async with asyncio.timeout(PATIENCE_S):
             while not holds():  # noqa: ASYNC110 - it is told to nobody
                 await asyncio.sleep(LOOK_AGAIN_S)
@@ -116,7 +116,7 @@ class Works:
         to_leader(group_id, finished)
 
     async def consumed(self, group: str, records: int) -> Member:
-        """A member that has acknowledged so many records of each stream; it stays."""
+        """A member that has acknowledged this many records of each stream; it stays."""
         row = self.plant.groups.find(group)
         member = self.plant.member(row, "ann")
         member.want()

@@ -1,4 +1,4 @@
-"""An ordered group on a daemon that dies and comes back, with all that it is to be given."""
+"""An ordered group on a daemon that dies and comes back, with the records that it must get."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -12,11 +12,11 @@ from support.revived_daemon import REAL, RevivedDaemon, revived
 FILTER = "$share/g/orders/#"
 PARTITIONS, MAX_DELIVER = 4, 3
 DEATHS_MAX = MAX_DELIVER + 4
-"""How often members die of a record before it is dead."""
+"""How many members may die of a record before it is dead."""
 LOOK_AGAIN_S = 0.05
 
 Row = tuple[bytes | None, bytes]
-"""A key and a payload, of which the number of the record is the first word."""
+"""A key and a payload, whose first word is the number of the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class OrderedGroup:
             )
 
     async def settled(self, dead: int) -> None:
-        """Wait until all is acknowledged, but for so many dead letters."""
+        """Wait until all is acknowledged, except for this many dead letters."""
         while True:
             group = (await self.client.groups.describe("g")).group
             if (group.lag, group.retrying, group.dead) == (0, 0, dead):
@@ -42,17 +42,17 @@ class OrderedGroup:
             await asyncio.sleep(LOOK_AGAIN_S)
 
     async def retrying(self, count: int) -> None:
-        """Wait until so many are in the retry queues."""
+        """Wait until this many are in the retry queues."""
         while (await self.client.groups.describe("g")).group.retrying != count:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_AGAIN_S)
 
     async def verified(self) -> None:
-        """What it is done with adds up with what was appended."""
+        """Check that its counts of records match what was appended."""
         sums = await self.client.groups.verify("g", scan=True)
         assert [each.problem for each in sums] == [""] * len(sums)
 
     async def check_dead(self, dead: Collection[int], poison: Collection[int]) -> None:
-        """Each of these is dead once and nothing else is; what is poison says why."""
+        """Check that each of these, and nothing else, is dead, once; poison has its error."""
         letters = [each async for each in self.client.queues.dead_letters("g", whole=True)]
         by_number = {int(each.payload.split()[0]): each for each in letters}
         assert sorted(by_number) == sorted(dead)
@@ -72,7 +72,7 @@ async def ordered_group(
     protocol: str = "borrow",
     program: Sequence[str] = REAL,
 ) -> AsyncIterator[OrderedGroup]:
-    """The group, of a topic that has these."""
+    """The group, for a topic with these records."""
     async with (
         asyncio.timeout(patience_s),
         revived(program=program) as daemon,

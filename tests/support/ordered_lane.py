@@ -1,8 +1,9 @@
-"""A daemon in memory that keeps the order of keys over failures, as the daemon promises it.
+"""A daemon in memory that keeps the order of keys over failures, as the real daemon promises it.
 
-It knows one stream, whose records a test gives it by key. What fails goes to a retry queue, with
-what was sent of its key behind it; of a key of the queue only the oldest is sent. It checks nothing
-of what the client does but that it settles what it was sent: a test looks at what the program gets.
+It knows one stream, whose records a test gives it by key. A failed record goes to a retry queue,
+together with records that were sent behind it of its key; of each key in the queue only the oldest
+is sent. The only check of the client is that it settles what it was sent: a test looks at what the
+program gets.
 """
 
 from collections.abc import Sequence
@@ -27,12 +28,12 @@ class OrderedDaemon(MemoryDaemon):
         self.max_deliver = max_deliver
         self.keys: list[bytes | None] = []
         self.out: set[int] = set()
-        """Sent of the stream, and unsettled."""
+        """Records of the stream that were sent and are unsettled."""
         self.done: list[int] = []
-        """The origins that were acknowledged, in that order."""
+        """The acknowledged origins, in the order of their acks."""
         self.dead: list[int] = []
         self.failed: dict[int, int] = {}
-        """How often each origin that waits failed."""
+        """How often each waiting origin failed."""
         self.entries: list[int] = []
         """The retry queue: the origin of each entry."""
         self.current: dict[int, int] = {}
@@ -67,7 +68,7 @@ class OrderedDaemon(MemoryDaemon):
         return key is not None and (key in waiting or key in self._held_keys)
 
     def on_settle(self, settle: sessions_pb2.Settle) -> None:
-        """Acks first, then refusals, as the daemon takes them."""
+        """Take acks first, then refusals, as the daemon does."""
         self.settles.append(settle)
         for each in settle.acked:
             for at in range(each.start, each.end):
@@ -106,7 +107,7 @@ class OrderedDaemon(MemoryDaemon):
                 self._settle_entry(self.current[at], self.dead)
 
     def followers(self, at: int) -> list[int]:
-        """What was sent of the key behind a record, and is unsettled."""
+        """The unsettled records that were sent behind a record of the same key."""
         key = self.keys[at]
         return sorted(each for each in self.out if each > at and self.keys[each] == key)
 
@@ -135,7 +136,7 @@ class OrderedDaemon(MemoryDaemon):
         self.entries.append(origin)
 
     def ask_back(self, at: int) -> None:
-        """The ack wait of a record of the stream ran out."""
+        """Ask for records back: the ack wait of a record of the stream ran out."""
         key = self.keys[at]
         assert key is not None
         self._held_keys.add(key)
@@ -144,7 +145,7 @@ class OrderedDaemon(MemoryDaemon):
         self._say_take_back(self._asked[number], number)
 
     def on_taken_back(self, item: sessions_pb2.TakenBack) -> None:
-        """It moves what was out."""
+        """Move the records that were out."""
         super().on_taken_back(item)
         first, *followers = self._asked[item.number]
         key = self.keys[first]
@@ -159,14 +160,14 @@ class OrderedDaemon(MemoryDaemon):
         self._send_entries()
 
     def _send_entries(self) -> None:
-        """Of each key the oldest."""
+        """Send the oldest entry of each key."""
         seen: set[bytes] = set()
         for origin in sorted(self.current):
             key, at = self.keys[origin], self.current[origin]
             if key is not None and (key in seen or key in self._held_keys):
                 continue
             if key is not None and any(self.keys[each] == key for each in self.out):
-                continue  # where nothing was taken back, they come first
+                continue  # If nothing was taken back, followers come first
             if key is not None:
                 seen.add(key)
             if at not in self.sent_entries:

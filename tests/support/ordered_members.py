@@ -1,7 +1,7 @@
-"""Members of an ordered group as processes that die and are started again, and who judges them.
+"""Members of an ordered group as processes that die and are started again, and their judge.
 
-Invariant: the judge goes by what handlers said, each at its moment on the one clock of the machine,
-and by nothing that the daemon or the client says of itself.
+Invariant: the judge uses only the reports of handlers, with their times on the machine's one clock,
+never what the daemon or the client says about itself.
 """
 
 import asyncio
@@ -24,39 +24,39 @@ PASSED = "passed"
 NOBODY: Mapping[int, int] = {}
 
 Line = tuple[int, int, int, str]
-"""A moment, the life that said it, a number and what became of it."""
+"""A time, the life that reported it, a number and what happened to the record."""
 
 
 class Life:
-    """What one process said, some bytes a line: a proof has millions."""
+    """The reports of one process, some bytes a line: a proof has millions."""
 
     def __init__(self, number: int) -> None:
         self._number = number
         self._said = array("q")
 
     def note(self, what: str, number: int, at_ns: int) -> None:
-        """It said this."""
+        """Add a report."""
         self._said.extend((at_ns, number * len(WORDS) + WORDS.index(what)))
 
     def lines(self) -> Iterator[Line]:
-        """In the order in which it said them."""
+        """Its reports, in order."""
         for at in range(0, len(self._said), 2):
             number, what = divmod(self._said[at + 1], len(WORDS))
             yield self._said[at], self._number, number, WORDS[what]
 
 
 class Told:
-    """All that members of a group said, over all of their lives."""
+    """The reports of all members of a group, over all of their lives."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.numbers: dict[str, Counter[int]] = {FAILED: Counter(), DIED: Counter()}
-        """How often each failed, and how often a process died of it."""
+        """How often each record failed, and how often a process died of it."""
         self.lives: list[Life] = []
         self._heard = asyncio.Event()
 
     async def hear(self, process: StartedProgram) -> None:
-        """Take in what a new life says, to its end."""
+        """Read the reports of a new life, to its end."""
         life = Life(len(self.lives))
         self.lives.append(life)
         assert process.stdout is not None
@@ -69,13 +69,13 @@ class Told:
             self._heard.set()
 
     async def reaches(self, done: int) -> None:
-        """Wait until so many hand-outs were done."""
+        """Wait until this many hand-outs have ended."""
         while self.counts[DONE] < done:
             self._heard.clear()
             await self._heard.wait()
 
     def lines(self) -> Iterator[Line]:
-        """All lines, by their moments."""
+        """All reports, by their times."""
         return merge(*(each.lines() for each in self.lives))
 
 
@@ -112,7 +112,8 @@ async def kill_at(
     daemon: RevivedDaemon,
     chance: Random,
 ) -> Counter[str]:
-    """Kill somebody whenever so many hand-outs were done; how often a member, and the daemon."""
+    """Kill somebody each time that a number of hand-outs have ended; the counts say how often a
+    member dies, and the daemon."""
     killed: Counter[str] = Counter()
     for each in done:
         await told.reaches(each)
@@ -132,20 +133,22 @@ def inversions(
     passable: Collection[int] = (),
     passed: Mapping[int, int] = NOBODY,
 ) -> list[str]:
-    """What came out of order, or beside another of its key, by number and key of each record.
+    """Records that were handled out of order, or at the same time as another one of their key, by
+    number and key.
 
-    Records without a key have no order. What is ``passable`` is out of its key's way once it
-    failed, and what operators ``passed`` over, from such a moment on. A life that never ended what
-    it began is dead, and had nothing beside others.
+    Records without a key have no order. A ``passable`` record no longer holds up its key once it
+    failed, and neither do those that operators ``passed`` over, from a given time on. A life that
+    did not end what it began is dead, and handled nothing at the same time as others.
     """
     order: defaultdict[Hashable, list[int]] = defaultdict(list)
     for number, key in enumerate(keys):
         order[key].append(number)
     firsts: defaultdict[Hashable, int] = defaultdict(int)
-    """Of each key, how many records are out of its way, from the first one on."""
+    """For each key, how many of its records, from the first on, no longer hold it up."""
     settled = bytearray(len(keys))
     out: defaultdict[Hashable, dict[int, bool]] = defaultdict(dict)
-    """Of each key, the lives that have one, and whether another life got one meanwhile."""
+    """For each key, the lives that handle a record of it, and whether another life got one
+    meanwhile."""
     wrong: list[str] = []
     by_operators = sorted((at_ns, 0, number, PASSED) for number, at_ns in passed.items())
     for _, life, number, what in merge(told.lines(), by_operators):
@@ -170,5 +173,5 @@ def inversions(
 
 
 def done(told: Told) -> set[int]:
-    """What was done at least once."""
+    """The records that were handled at least once."""
     return {number for _, _, number, what in told.lines() if what == DONE}

@@ -1,4 +1,4 @@
-"""A group as lists show it, that has all that it is to get."""
+"""A group as lists show it, without lag."""
 
 from dataclasses import replace
 

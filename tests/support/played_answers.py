@@ -35,15 +35,15 @@ class Answering(Member):
         self.held: dict[StreamId, int] = {}
         """With their grant epochs."""
         self.holding = False
-        """It does not give back what is revoked."""
+        """It keeps streams that are revoked."""
 
     def begin(self) -> None:
-        """Look for the leader."""
+        """Connect to the leader."""
         wanted = LeaderWanted(self.borrower_id, 0, self.session_id, self.client_id)
         self.plant.registry.to_leader(self.group.group_id, wanted)
 
     def leave(self) -> None:
-        """Say goodbye with a last report of each stream."""
+        """Say goodbye, with a last report of each stream."""
         reports = tuple(self._report(*each) for each in self.held.items())
         self.held.clear()
         goodbye = Disconnect(self.borrower_id, self.epoch, reports)

@@ -1,4 +1,4 @@
-"""A borrower of either protocol, played by a test: what it is told, and what it asks for."""
+"""A borrower of either protocol, played by a test: its inputs, and its effects."""
 
 from collections.abc import Iterable
 
@@ -33,18 +33,18 @@ def granted(stream: StreamId = A, epoch: int = 2, floor: int = 10) -> GrantedStr
 def report(
     stream: StreamId = A, epoch: int = 2, floor: int = 10, sent: int | None = None
 ) -> StreamReport:
-    """What is said of a stream that is consumed up to the floor."""
+    """A report of a stream that is consumed up to the floor."""
     return StreamReport(stream, epoch, Progress(floor), floor, sent=sent)
 
 
 def kind_of(given: BorrowerInput) -> str:
-    """The name of an input; of a message that is received, the message's."""
+    """The name of an input; for a received message, the message's."""
     inner = given.message if isinstance(given, Received) else given
     return type(inner).__name__
 
 
 def bare(effects: Iterable[BorrowerEffect]) -> list[object]:
-    """The effects, messages without their envelope; timers and standing are left out."""
+    """The effects, with messages without their envelope; timers and standing are left out."""
     return [
         effect.message if isinstance(effect, SendToLeader | SendToRegistry) else effect
         for effect in effects
@@ -53,7 +53,7 @@ def bare(effects: Iterable[BorrowerEffect]) -> list[object]:
 
 
 class Obedient:
-    """A session that holds what it is told to."""
+    """A session that holds exactly the streams that its effects tell it to."""
 
     def __init__(self) -> None:
         self.installed: dict[StreamId, int] = {}
@@ -61,7 +61,8 @@ class Obedient:
         self._highest: dict[StreamId, int] = {}
 
     def obey(self, borrower: Holder, effects: Iterable[BorrowerEffect]) -> None:
-        """Carry out a step; what it says must fit what is held here and what the borrower holds."""
+        """Carry out the effects of a step; they must fit what this session and the borrower
+        hold."""
         for effect in effects:
             if isinstance(effect, InstallStream):
                 stream, epoch = effect.granted.stream, effect.granted.grant_epoch

@@ -1,4 +1,4 @@
-"""A dashboard on a terminal that is not there, over a daemon that is made up.
+"""A dashboard without a real terminal, over a made-up daemon.
 
 Invariant: it shows what it was told, and nothing moves by itself: no clock, no blinking.
 """
@@ -25,7 +25,7 @@ from support.dashboard_items import operation, plan
 
 
 class Played:
-    """A source that tells what it was given, and keeps what was asked of it."""
+    """A source that sends the given updates, and keeps the requests."""
 
     def __init__(self, items: Sequence[Told]) -> None:
         self.items = items
@@ -37,35 +37,35 @@ class Played:
         self.nothing_to_do = False
 
     async def run(self, tell: Tell) -> None:
-        """Tell all at once."""
+        """Send all updates at once."""
         for item in self.items:
             tell(item)
 
     async def answer(self, place: Place, question: Question, picture: Picture) -> Answer:
-        """What was laid ready."""
+        """The prepared answer."""
         return replace(self.answers.get(question, Answer(place)), place=place)
 
     async def plan(self, change: Change) -> OperationPlan:
-        """A plan, or what stands against it."""
+        """The prepared plan, or the error against it."""
         if self.refusal is not None:
             raise self.refusal
         self.planned.append(change)
         made = plan(change, nothing_to_do=self.nothing_to_do)
         if not isinstance(change, MoveCursors):
             return made
-        # As the daemon plans it: from where it is to the offsets that this means now.
+        # As the daemon plans it: from the present offsets to those that the change means now.
         targets = (StreamTarget("payments/0/0", 1, 600),)
         return replace(made, change=replace(change, to=None, by=None, targets=targets))
 
     async def apply(self, plan: OperationPlan, *, reason: str, operation_id: str) -> Operation:
-        """It is under way."""
+        """Report it as under way."""
         if self.refusal is not None:
             raise self.refusal
         self.applied.append((self.planned[-1], reason))
         return operation(9, plan.subject, state="running", reason=reason)
 
     async def trigger(self, schedule: str, *, reason: str) -> ScheduleRun:
-        """Its run is begun."""
+        """Report its run as begun."""
         if self.refusal is not None:
             raise self.refusal
         self.triggered.append((schedule, reason))
@@ -73,16 +73,16 @@ class Played:
 
 
 class Seen(Dashboard):
-    """A dashboard whose frames are shown when a test says so."""
+    """A dashboard that draws its frames when a test asks for it."""
 
     def now(self) -> None:
-        """Show all that was told."""
+        """Draw everything that was received."""
         self._next_frame_s = 0.0
         self._frame()
 
     @property
     def texts(self) -> list[str]:
-        """The lines that are on the terminal, below any dialog."""
+        """The lines on the terminal, below any dialog."""
         return [text_of(line) for line in sheet(self.view).lines]
 
 
@@ -94,7 +94,7 @@ async def played(
     theme: str = "dark",
     **fields: object,
 ) -> AsyncIterator[tuple[Seen, Pilot[None]]]:
-    """A dashboard that has shown all that its source tells."""
+    """A dashboard that has drawn all updates of its source."""
     view = replace(View(badge or Badge("unix:/run/dssd.sock")), **fields)  # type: ignore[arg-type]
     dashboard = Seen(view, source, theme=theme)
     async with dashboard.run_test(size=size) as pilot:
@@ -106,6 +106,6 @@ async def played(
 
 
 def all_told(dashboard: Dashboard, source: Played) -> bool:
-    """Whether it has heard the last item."""
+    """Whether it has received the last update."""
     ticks = sum(type(item).__name__ == "Ticked" for item in source.items)
     return dashboard.view.picture.ticks == ticks and dashboard.is_running

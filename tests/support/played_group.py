@@ -1,7 +1,7 @@
 """A leader and real borrowers of either protocol, on one clock, joined by a faultless transport.
 
-The test asks for what operators ask for; who shall not answer is frozen. Invariant: after each call
-everything that could be said and stored at that time is said and stored.
+The test plays the operators; a member that must not answer is frozen. Invariant: after each call
+all messages and commits that were possible at that time are done.
 """
 
 from collections import deque
@@ -46,7 +46,8 @@ END = 100
 
 
 class PlayedMember:
-    """A borrower and its session, which hands out nothing and settles what it is told to."""
+    """A borrower and its session, which hands out nothing, and settles records when a test says
+    so."""
 
     def __init__(
         self,
@@ -62,26 +63,26 @@ class PlayedMember:
         self.machine = kind(name, session_id, client_id, group.lease_ms, subscription)
         self.machine.by_shard = by_shard
         self.frozen = False
-        """It hears and says nothing."""
+        """It neither gets nor sends messages."""
         self.holding = False
-        """Its user does not settle what is out: it does not give back what is revoked."""
+        """Its user does not settle records in flight, so it does not give back what is revoked."""
         self.granted: dict[StreamId, GrantedStream] = {}
         self.revoked: list[StreamId] = []
-        """What it has not given back."""
+        """The streams that it has not given back."""
         self.deadlines_ms: list[int] = []
-        """Of the revokes that it heard."""
+        """The revokes that it received."""
         self.dropped: list[StreamId] = []
         self.over: borrower_events.Ended | borrower_events.Recreate | None = None
         self.wake_ms: int | None = None
 
 
 class PlayedGroup:
-    """A group with so many streams."""
+    """A group with this many streams."""
 
     def __init__(self, protocol: str, *, streams: int, slicing: Slicing | None = None) -> None:
         self.protocol = protocol
         self.slicing = slicing
-        """How its streams are cut into shards, as its row and the catalogue have it."""
+        """The number of shards, in its row and in the catalogue."""
         self.now_ms = 0
         self.rows = {
             stream(at): StoredStream(stream(at), Progress(10), 10, END, None)
@@ -91,7 +92,7 @@ class PlayedGroup:
         self.members: dict[bytes, PlayedMember] = {}
         self.concluded: list[int] = []
         self.stored: list[StreamRecord] = []
-        """What commits said, in their order."""
+        """The contents of commits, in their order."""
         self.lease_ms = 6_000
         self.leader_epoch = 0
         self._posts: deque[Callable[[], None]] = deque()
@@ -100,7 +101,8 @@ class PlayedGroup:
     # The leader
 
     def take_over(self, *, restarted: bool = False, bans: tuple[Ban, ...] = ()) -> None:
-        """A new leader, which knows the rows alone; a daemon that restarted ends all members."""
+        """Start a new leader, which knows only the rows; a daemon that restarted ends all
+        members."""
         self.leader_epoch += 1
         if restarted:
             self.members.clear()
@@ -112,11 +114,11 @@ class PlayedGroup:
         self.feed(TookOver(self.now_ms, rows, restarted, known, bans=bans, slicing=slicing))
 
     def feed(self, given: LeaderInput) -> None:
-        """Let the leader take an input, and all that follows from it at once happen."""
+        """Give the leader an input, and let everything happen that follows from it at once."""
         self._post(lambda: self._lead(given))
 
     def ask(self, *instructions: Instruction) -> list[int]:
-        """Operations ask for these; the numbers that are concluded at once."""
+        """Operations ask for these; returns the numbers that are concluded at once."""
         before = len(self.concluded)
         for instruction in instructions:
             self.feed(Instructed(instruction, self.now_ms))
@@ -167,7 +169,7 @@ class PlayedGroup:
     # Its members
 
     def join(self, *names: bytes, session: bytes | None = None, by_shard: bool = False) -> None:
-        """Borrowers begin, and get their shares."""
+        """Start borrowers, and let them get their shares."""
         for name in names:
             self.begin(name, session=session, by_shard=by_shard)
         self.pass_ms(250)
@@ -180,29 +182,30 @@ class PlayedGroup:
         subscription: int = 0,
         by_shard: bool = False,
     ) -> None:
-        """A borrower looks for the leader; by its name alone it has a session of its own."""
+        """A borrower connects to the leader; if only its name is given, it gets a session of its
+        own."""
         session_id = session or session_of(name)
         self.members[name] = PlayedMember(self, name, session_id, subscription, by_shard=by_shard)
         self.tell(name, borrower_events.Started(self.now_ms))
 
     def tell(self, name: bytes, given: borrower_events.BorrowerInput) -> None:
-        """Let a borrower take an input of its session."""
+        """Give a borrower an input of its session."""
         self._post(lambda: self._act(name, given))
 
     def leave(self, name: bytes) -> None:
-        """Its client left the subscription."""
+        """Its client leaves the subscription."""
         self.tell(name, borrower_events.Unsubscribed(self.now_ms))
         held = [self.report(name, each) for each in self.members[name].granted]
         self.tell(name, borrower_events.Reported(tuple(held), self.now_ms, final=True))
 
     def close(self, name: bytes) -> None:
-        """Its client's connection is gone."""
+        """Its client's connection is lost."""
         session_id = self.members[name].machine.session_id
         self.tell(name, borrower_events.Disconnected(self.now_ms))
         self.feed(SessionClosed(session_id, self.now_ms))
 
     def give_back(self, name: bytes) -> None:
-        """The user settles what was out."""
+        """Its user settles the records in flight."""
         member = self.members[name]
         member.holding = False
         revoked = [each for each in member.revoked if each in member.granted]
@@ -212,7 +215,7 @@ class PlayedGroup:
             self.tell(name, borrower_events.Reported(reports, self.now_ms, final=True))
 
     def report(self, name: bytes, at: StreamId, *, floor: int = 10) -> StreamReport:
-        """How its grant stands."""
+        """The state of its grant."""
         epoch = self.members[name].granted[at].grant_epoch
         return StreamReport(at, epoch, Progress(floor), floor, sent=floor)
 
@@ -261,15 +264,15 @@ class PlayedGroup:
                 pass
 
     def installed(self, member: PlayedMember, granted: GrantedStream) -> None:
-        """The member was granted a stream; a test may look."""
+        """The member gets a stream; a test may look."""
 
     def dropping(self, member: PlayedMember, dropped: StreamId) -> None:
-        """The member has a stream no more; a test may look."""
+        """The member loses a stream; a test may look."""
 
     # Time
 
     def pass_ms(self, duration_ms: int) -> None:
-        """Let time pass; whoever asked to be woken is."""
+        """Let time pass; due timers fire."""
         ends_ms = self.now_ms + duration_ms
         while (at_ms := self._next_ms()) is not None and at_ms <= ends_ms:
             self.now_ms = max(at_ms, self.now_ms)
@@ -308,7 +311,7 @@ class PlayedGroup:
         )
 
     def shares(self, *names: bytes) -> list[int]:
-        """How many each of them holds."""
+        """How many streams each of them holds."""
         return [len(self.held(name)) for name in names]
 
     def pinned_to(self, at: int) -> bytes | None:
@@ -316,14 +319,14 @@ class PlayedGroup:
         return self.rows[stream(at)].pinned_session_id
 
     def planned(self, moves_max: int = 1_000) -> Iterable[tuple[int, bytes | None, bytes]]:
-        """What a rebalance would do, by partitions."""
+        """The plan of a rebalance, by partitions."""
         found = planned_hand_overs(self.leader, moves_max)
         return [(move.stream.partition, move.giver, move.taker) for move in found]
 
     def gone(self, at: int) -> None:
-        """The stream's topic is removed."""
+        """Remove the stream's topic."""
         self.feed(StreamsChanged(self.now_ms, gone=(stream(at),)))
 
     def rewind(self, number: int, at: int) -> CursorMove:
-        """A move of the stream's cursor to its beginning."""
+        """Move the stream's cursor to its beginning."""
         return CursorMove(stream(at), number, ((0, END),), ())

@@ -44,7 +44,7 @@ ACK_WAIT_MS = 30_000
 
 
 class Kept(NamedTuple):
-    """An entry, and the record of the stream that it is."""
+    """An entry, and the record of the stream that it stands for."""
 
     entry: Entry
     origin: int
@@ -53,10 +53,10 @@ class Kept(NamedTuple):
 
 
 class PlayedLane:
-    """A stream of some records, its queues, and whoever holds it.
+    """A stream of some records, its queues, and their present holder.
 
-    Queues outlive the holder, and so does what was `saved` of its reports. Moves are answered at
-    once, unless they are held: then the queues have them, and the holder does not know.
+    Queues outlive the holder, and so do its reports that were `saved`. Moves are answered at once,
+    unless they are held: then the queues have the entries, but the holder does not know.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class PlayedLane:
         self.main = Stream([1] * records)
         self.records = records
         self.keys = keys
-        """Of the records of the stream, where its group is ordered."""
+        """The keys of the stream's records, if its group is ordered."""
         self.policy = policy
         self.queues: dict[int, list[Kept]] = {RETRY: [], DEAD: []}
         self.now_ms = 0
@@ -78,24 +78,24 @@ class PlayedLane:
             queues=(QueueState(STREAMS[RETRY]), QueueState(STREAMS[DEAD])),
         )
         self.reports: list[StreamReport] = []
-        """Made, and not saved."""
+        """Reports that were made, but not saved."""
         self.refuses = False
-        """Nothing can be appended."""
+        """Whether appends fail."""
         self.holds = False
-        """Moves are appended, and not answered."""
+        """Whether moves are appended without an answer."""
         self.answers: list[Moved] = []
         self.moves: list[Move] = []
         self.others: list[DeliveryEffect] = []
         self.out: dict[tuple[int, int], int] = {}
-        """With the client, by level and offset: as which attempt."""
+        """Records that the client has, by level and offset: as which attempt."""
         self.window: DeliveryWindow
         self.lend()
 
     def lend(self) -> None:
-        """To a new holder: what the last one had not saved is forgotten."""
+        """Lend it to a new holder; reports that the last one had not saved are lost."""
         self.epoch += 1
         self._has_told = False
-        """The client has said how far it came in the stream."""
+        """Whether the client has reported how far it came in the stream."""
         self.reports.clear()
         self.answers.clear()
         self.out.clear()
@@ -114,7 +114,7 @@ class PlayedLane:
         self.feed(Installed(GRANT, 1, granted, ACK_WAIT_MS, policy=self.policy))
 
     def save(self) -> None:
-        """What was reported is durable."""
+        """Make the reports durable."""
         for report in self.reports:
             progress = self.saved.progress.merged(report.progress)
             self.saved = replace(
@@ -126,28 +126,28 @@ class PlayedLane:
         self.reports.clear()
 
     def die(self) -> None:
-        """The client is gone without a word; its session reports what it knows."""
+        """The client vanishes; its session reports what it knows."""
         self.feed(Closing())
         self.save()
         self.lend()
 
     def redrive(self, start: int, end: int, over_ms: int = 1, *, whole_keys: bool = False) -> None:
-        """An operation brings back dead letters, and the lane is lent anew."""
+        """An operation redrives dead letters, and the lane is lent to a new holder."""
         retry, dead = self.saved.queues
         dead = replace(dead, redrive=Redrive(7, ((start, end),), over_ms, whole_keys))
         self.saved = replace(self.saved, queues=(retry, dead))
         self.lend()
 
     def errand(self, what: str, *entries: int, number: int = 7) -> None:
-        """An operation asks for something with entries of the retry queue, as they are saved, and
-        the lane is lent anew."""
+        """An operation applies an errand to saved entries of the retry queue, and the lane is lent
+        to a new holder."""
         retry, dead = self.saved.queues
         retry = retry.take_errand(number, what, _ranges(entries))
         self.saved = replace(self.saved, queues=(retry, dead))
         self.lend()
 
     def feed(self, *inputs: DeliveryInput) -> None:
-        """Give inputs, and carry out what the window asks."""
+        """Give inputs, and carry out the window's requests."""
         todo = list(inputs)
         while todo:
             for effect in self.window.step(todo.pop(0), self.now_ms):
@@ -172,7 +172,7 @@ class PlayedLane:
                         self.others.append(effect)
 
     def answer(self) -> None:
-        """Moves that were held are answered."""
+        """Answer the moves that were held."""
         self.feed(*self._answered())
 
     def _answered(self) -> list[Moved]:
@@ -256,7 +256,7 @@ class PlayedLane:
         naks: Sequence[Nak] = (),
         handed_out: Sequence[int] = (),
     ) -> None:
-        """The client says so of a level; of the retry queue it names what it handed out."""
+        """The client reports its hand-outs on a level; for the retry queue it names each."""
         for at in acked:
             self.out.pop((level, at), None)
         for nak in naks:
@@ -264,7 +264,8 @@ class PlayedLane:
                 self.out.pop((level, at), None)
         told = [*handed_out, *acked, *(at for nak in naks for at in range(nak.start, nak.end))]
         frontier = self.records if level == MAIN else 0
-        # What comes alone lies below the frontier that was told before: it is named too.
+        # A record that is delivered alone lies below the frontier that was reported before, so it
+        # is named.
         named = _ranges(told) if level == RETRY or self._has_told else ()
         self._has_told = self._has_told or level == MAIN
         self.feed(
@@ -272,11 +273,11 @@ class PlayedLane:
         )
 
     def ack(self, level: int, *at: int) -> None:
-        """Done with these."""
+        """Acknowledge these."""
         self.settle(level, acked=at)
 
     def nak(self, level: int, at: int, **how: object) -> None:
-        """Refused."""
+        """Refuse these."""
         self.settle(level, naks=[Nak(at, at + 1, **how)])  # type: ignore[arg-type]
 
     def tick(self, by_ms: int) -> None:
@@ -290,13 +291,13 @@ class PlayedLane:
     # What is where
 
     def states(self) -> tuple[Progress, QueueState, QueueState]:
-        """How each level stands, as the holder has it."""
+        """The state of each level, as the holder has it."""
         (stream, *_) = [each for each in self.window.streams() if each.level == MAIN]
         report = stream.report()
         return report.progress, *report.queues  # type: ignore[return-value]
 
     def places(self) -> list[list[int]]:
-        """Of each record: on which levels it waits."""
+        """For each record, the levels on which it waits."""
         main, *queues = self.states()
         places = [[] if main.is_acked(at) else [MAIN] for at in range(self.records)]
         for level, queue in zip((RETRY, DEAD), queues, strict=True):

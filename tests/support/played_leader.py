@@ -1,4 +1,4 @@
-"""A leader on a clock and a store of the test's own; its borrowers are played by the test."""
+"""A leader with a clock and a store of the test's own; the test plays its borrowers."""
 
 from dss_core.ids import StreamId
 from dss_core.progress import Progress
@@ -28,7 +28,7 @@ LEADER = 4
 
 
 def stream(at: int) -> StreamId:
-    """A partition of the one topic that there is."""
+    """A partition of the one topic."""
     return StreamId(1, at)
 
 
@@ -38,7 +38,7 @@ def session_of(borrower_id: bytes) -> bytes:
 
 
 def fresh(at: int, *, sealed_end: int | None = None) -> StoredStream:
-    """A stream that nobody held, consumed up to 10 of 100 records."""
+    """A stream that nobody has held, consumed up to 10 of 100 records."""
     return StoredStream(stream(at), Progress(10), 10, 100, sealed_end)
 
 
@@ -68,11 +68,11 @@ class LeaderRun:
         """For which reasons."""
         self.saved: dict[StreamId, StreamRecord] = {}
         self.versions: dict[bytes, int] = {}
-        """Of stream sets, by session."""
+        """Closed stream sets, by session."""
         self.feed(TookOver(0, stored, restarted, versions, moves, slicing=slicing))
 
     def feed(self, given_input: LeaderInput) -> list[LeaderEffect]:
-        """Take a step, and keep what it asks for."""
+        """Take a step, and keep its effects."""
         effects = step(self.leader, given_input)[1]
         for effect in effects:
             match effect:
@@ -87,13 +87,13 @@ class LeaderRun:
         return effects
 
     def tell(self, message: ToLeader) -> list[ToBorrower]:
-        """What is sent in answer, before anything is durable."""
+        """The messages sent in answer, before anything is durable."""
         before = len(self.sent)
         self.feed(Received(message, self.now_ms))
         return self.sent[before:]
 
     def commit(self, *, end: int = 100) -> list[ToBorrower]:
-        """Make the commit under way durable; what is sent on that."""
+        """Make the commit under way durable; returns the messages that follow."""
         before = len(self.sent)
         persist = self.persists.pop(0)
         self.saved.update({record.stream: record for record in persist.records})
@@ -108,14 +108,14 @@ class LeaderRun:
         return self.sent[before:]
 
     def commit_all(self) -> list[ToBorrower]:
-        """Make durable whatever is under way, and what follows from it."""
+        """Make everything under way durable, and the commits that follow from it."""
         sent: list[ToBorrower] = []
         while self.persists:
             sent += self.commit()
         return sent
 
     def pass_ms(self, duration_ms: int) -> list[ToBorrower]:
-        """Let time pass, waking the leader when it asked to be."""
+        """Let time pass, waking the leader when it asked for that."""
         before = len(self.sent)
         ends_ms = self.now_ms + duration_ms
         while (at_ms := self.leader.timers.next_ms()) is not None and at_ms <= ends_ms:

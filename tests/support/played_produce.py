@@ -1,9 +1,9 @@
-"""A topic that is produced to, switched and lost by chance, without a transport and without a disk.
+"""A topic that is produced to, switched and lost by chance, without a transport and a disk.
 
-`PlayedDaemon` stands in for the connection of a producer. It is the reference that a producer is
-held to: it stores a frame once, refuses what does not follow, answers repeats of what is sealed,
-and knows no producer that began before its storage topic took over. Connections are lost before
-and after frames were stored, with answers under way, and requests wait as long as chance has it.
+`PlayedDaemon` stands in for the connection of a producer, and is the reference for it. It stores a
+frame once, refuses frames that leave a gap, answers repeats of frames in sealed storage topics, and
+knows no producer that began before the present storage topic took over. Connections are lost before
+and after frames were stored, with answers in flight, and requests wait for a random time.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class Part:
     partitions: int
     factor: int
     begins_us: int
-    """No producer of it began by then."""
+    """No producer of this storage topic began before this time."""
     records: dict[int, list[tuple[bytes | None, bytes]]] = field(
         default_factory=lambda: defaultdict(list)
     )
@@ -54,15 +54,15 @@ class Part:
 
 @dataclass
 class Fate:
-    """How often what happens."""
+    """The chances of events."""
 
     switches: list[tuple[int, int]]
-    """Partitions and factor of the storage topics that take over one day."""
+    """Partitions and factor of the storage topics that take over, if there is a switch."""
     faults: int
-    """How often a connection is lost, or a frame refused, before all goes well."""
+    """How often a connection is lost, or a frame refused, before everything works."""
     forgets: bool = False
-    """Whether producers are forgotten and storage topics collected too: then nobody can tell what
-    became of some frames."""
+    """Whether producers are also forgotten and storage topics removed: then nobody can tell the
+    outcome of some frames."""
 
 
 class PlayedCall:
@@ -94,11 +94,12 @@ class PlayedDaemon:
         self.parts = [Part(1, *first, begins_us=0)]
         self._forgotten_us: dict[int, int] = defaultdict(int)
         self._deaths = random.Random(fate.faults)
-        """Apart, so that a daemon that dies now and then does the rest as one that does not."""
+        """A generator of its own, so that a daemon that dies now and then does the rest like one
+        that does not."""
         self._in_doubt = set[tuple[int, int, bytes]]()
-        """Storage topics, partitions and producers that go on at any higher sequence."""
+        """Storage topics, partitions and producers that may go on at any higher sequence."""
         self._collected = 0
-        """How many storage topics it knows no more."""
+        """How many storage topics it no longer knows."""
         self.log = self.topics = self
         self.Produce = PlayedCall
         self.Describe = None
@@ -155,13 +156,13 @@ class PlayedDaemon:
             await asyncio.sleep(0)
 
     def _lose(self, call: PlayedCall) -> NoReturn:
-        """What was under way arrives all the same, up to somewhere."""
+        """Messages in flight still arrive, up to a random one."""
         while call.inbox and self._chance.random() < 0.7:
             self._processed(call)
         call.inbox.clear()
         call.lost = True
         if self._deaths.random() < 0.3:
-            # It died, and does not know whether all that it stored is still there.
+            # It died, and does not know whether everything that it stored is still there.
             for part in self.parts:
                 self._in_doubt.update((part.number, *key) for key in part.known)
         raise ConnectionLostError(OutcomeUnknown())
@@ -192,7 +193,7 @@ class PlayedDaemon:
     def _processed(self, call: PlayedCall) -> log_pb2.ProduceReply:
         request = call.inbox.popleft()
         reply = log_pb2.ProduceReply()
-        # Frames that were held while a switch was under way meet the rules of before, sealed.
+        # Frames that were held during a switch are judged by the rules of the sealed storage topic.
         was_held = False
         for frame in request.frames:
             if self._chance.random() < 0.1:
@@ -206,7 +207,7 @@ class PlayedDaemon:
                     partition=header.partition, sequence=header.sequence, error=wire_error(error)
                 )
                 if isinstance(error, PASSING):
-                    # It takes no frame behind one that comes again.
+                    # It takes no frame behind a repeated one.
                     call.inbox.clear()
                     call.lost = True
                     break
@@ -226,7 +227,7 @@ class PlayedDaemon:
         known = self._known(part, header)
         is_sealed = part is not self.parts[-1]
         if header.sequence not in known:
-            # Who is new may begin at any sequence, also behind a frame that was refused.
+            # A new producer may begin at any sequence, also behind a frame that was refused.
             ahead = header.sequence - max(known, default=header.sequence - 1)
             if ahead < 0:
                 raise SequenceTooOld(given=header.sequence, stream="t/?/?")

@@ -26,7 +26,7 @@ HOUR_MS = 60 * MINUTE_MS
 
 
 class TwoClocks(Clock):
-    """Both stand until they are moved."""
+    """Two clocks that stand until they are moved."""
 
     __slots__ = ("at_ms", "passed_ms")
 
@@ -45,7 +45,7 @@ class TwoClocks(Clock):
 
 
 class Heard(list[str]):
-    """What a task says."""
+    """The reports of a task."""
 
     def __call__(self, line: str, /) -> None:
         self.append(line)
@@ -55,7 +55,7 @@ class Heard(list[str]):
 
 
 class PlayedTask:
-    """The task ``work``: waits at its gate, then does as it is told."""
+    """The task ``work``: waits at its gate, then ends as the test says."""
 
     def __init__(self) -> None:
         self.gate = asyncio.Event()
@@ -92,10 +92,10 @@ class ScheduledWorks(Works):
         self.ana = ANA
         self.schedules: Schedules
         self.owner_refused = False
-        """Whether whom schedules act for may not any more."""
+        """Whether the principals of schedules have lost their rights."""
 
     def check(self, row: ScheduleRow) -> None:
-        """As the daemon looks before each run."""
+        """The check that the daemon makes before each run."""
         if self.owner_refused:
             raise OwnerRefused(what="It", principal=row.principal, why="who may not", how="?")
 
@@ -136,7 +136,7 @@ class ScheduledWorks(Works):
         await self.apply(CreateSchedule("s", "work", cron, **rules))  # type: ignore[arg-type] # of a schedule
 
     def pass_(self, minutes: float) -> None:
-        """Let time go by."""
+        """Let time pass."""
         self.clock.passed_ms += int(minutes * MINUTE_MS)
         self.clock.at_ms += int(minutes * MINUTE_MS)
 
@@ -145,7 +145,7 @@ class ScheduledWorks(Works):
         return (await self.schedules.runs("s"))[::-1]
 
     async def states(self, *wanted: str) -> list[ScheduleRunRow]:
-        """The runs, once they are in these states."""
+        """The runs, once they have these states."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 rows = await self.runs()
@@ -172,5 +172,5 @@ class ScheduledWorks(Works):
         await self.until(has_ended)
 
     def events(self, code: str) -> list[str]:
-        """What was told of a kind."""
+        """The events of a kind."""
         return [event.sentence for event in self.told if event.kind.code == code]

@@ -27,13 +27,13 @@ ACK_WAIT_MS = 30_000
 
 
 def frame(base: int, records: int, size: int = 100) -> bytes:
-    """A stand-in for a frame, of exactly that size."""
+    """A stand-in for a frame, of exactly this size."""
     head = f"{base},{records};".encode()
     return head + b"." * (size - len(head) - 1) + b"|"
 
 
 def cut(frames: bytes) -> FrameSpans:
-    """Where stand-ins lie; some of a stream may be left out between them."""
+    """The places of stand-ins; some of a stream may be left out between them."""
     spans = FrameSpans([0], [])
     end = 0
     while spans.at[-1] < len(frames):
@@ -64,7 +64,7 @@ class Stream:
         self.damaged = damaged
         self.per_read = 3
         self.unreadable = (0, 0)
-        """Reads from any of these offsets fail."""
+        """Reads from these offsets fail."""
         for size in sizes:
             self.append(size)
 
@@ -74,7 +74,7 @@ class Stream:
         self.end += records
 
     def read(self, read: Read) -> ChunkRead:
-        """Answer as the log does."""
+        """Answer a read as the log does."""
         at = max(read.offset, self.start)
         first = bisect_right(self.frames, at, key=sum)
         found = self.frames[first : first + self.per_read]
@@ -97,7 +97,7 @@ class Stream:
 
 
 class Client:
-    """Feeds a window, answers its reads, keeps what it sent."""
+    """Feeds a window, answers its reads, and keeps what it sent."""
 
     def __init__(self, records: int = 1_000, size: int = 1 << 20) -> None:
         self.window = DeliveryWindow(cut, credit_records=records, credit_bytes=size)
@@ -125,7 +125,7 @@ class Client:
         stall: bool = False,
         failing: int = 0,
     ) -> None:
-        """Lend a stream under a number; so many reads of it fail at first."""
+        """Lend a stream under a number; its first reads fail this often."""
         self.streams[grant] = stream
         self.failing[grant] = failing
         granted = GrantedStream(
@@ -140,7 +140,7 @@ class Client:
         self.feed(Installed(grant, subscription, granted, ack_wait_ms, wall_ahead_ms, stall))
 
     def feed(self, *inputs: DeliveryInput) -> None:
-        """Give inputs, and carry out what the window asks."""
+        """Give inputs, and carry out the window's requests."""
         todo = list(inputs)
         while todo:
             for effect in self.window.step(todo.pop(0), self.now_ms):
@@ -169,13 +169,13 @@ class Client:
         self.now_ms = until_ms
 
     def take(self) -> list[tuple[Ranges, bool, int]]:
-        """What came since the last call: (offsets for the user, redelivered, attempt)."""
+        """Deliveries since the last call: (offsets for the user, redelivered, attempt)."""
         taken = [(offsets(each), each.redelivered, each.attempt) for each in self.delivered]
         self.delivered.clear()
         return taken
 
     def take_others(self) -> list[DeliveryEffect]:
-        """What it asked since the last call, beside deliveries, reads and reports."""
+        """Other requests since the last call, except reads and reports."""
         taken: list[DeliveryEffect] = []
         taken += [each for each in self.others if not isinstance(each, Report)]
         self.others.clear()
@@ -183,7 +183,7 @@ class Client:
 
 
 def offsets(delivery: Deliver) -> Ranges:
-    """Which offsets are for the user; each must lie in a frame."""
+    """The offsets for the user; each must lie in a frame."""
     spans = cut(delivery.frames)
     wanted = complement(delivery.mask, spans.base[0], spans.base[-1])
     frames = (delivery.frames[low:high] for low, high in pairwise(spans.at))

@@ -1,10 +1,10 @@
-"""What some proof needs of the machine: strace, a file system that can be mounted, network
-namespaces, tools of Prometheus and systemd, tmux, Spark with a Java to run it, a package index
-within reach.
+"""What some proofs need of the machine: strace, a file system that can be mounted, network
+namespaces, tools of Prometheus and systemd, tmux, Spark with a Java to run it, a reachable
+package index.
 
-Without it that proof is left out, and the end of the run says so. `DSS_PREREQUISITES` names what
-the machine is known to have; proof that is left out there all the same fails instead, so that CI
-never passes on less than it could have shown.
+Without it the proof is skipped, and the end of the run says so. `DSS_PREREQUISITES` names what the
+machine is known to have. A proof that would be skipped although its prerequisite is named there
+fails, so that CI never passes with less than it could have shown.
 """
 
 import importlib.util
@@ -30,18 +30,19 @@ SPARK = "spark"
 INDEX = "index"
 PROMISED = "DSS_PREREQUISITES"
 LEFT_OUT = "proof left out: "
-"""How the reason of every such skip begins."""
+"""The beginning of the reason of every such skip."""
 
 
 def leave_out(what: str, why: str) -> None:
-    """Skip the test that runs, for the machine lacks this; fail it where the machine has it."""
+    """Skip the running test because the machine lacks this; fail it if the machine should have
+    it."""
     if what in os.environ.get(PROMISED, "").split():
         pytest.fail(f"{what} is promised by {PROMISED}, but {why}")
     pytest.skip(f"{LEFT_OUT}{why}")
 
 
 def need_program(name: str) -> str:
-    """The path of a program; the test is left out where there is none."""
+    """The path of a program; the test is skipped if there is none."""
     found = shutil.which(name)
     if found is None:
         leave_out(name, f"there is no {name} on PATH")
@@ -50,13 +51,13 @@ def need_program(name: str) -> str:
 
 
 def need_strace() -> None:
-    """Leave the test out where nothing can be traced."""
+    """Skip the test if nothing can be traced."""
     if why := strace.why_not():
         leave_out(STRACE, why)
 
 
 def need_spark() -> None:
-    """Leave the test out where there is no PySpark, or no Java for it."""
+    """Skip the test if there is no PySpark, or no Java for it."""
     if importlib.util.find_spec("pyspark") is None:
         leave_out(SPARK, "there is no PySpark (the extra `spark`)")
     if "JAVA_HOME" not in os.environ and shutil.which("java") is None:

@@ -1,7 +1,7 @@
 """How much of a proof runs: a sample that takes seconds, or all of it.
 
 `make test` runs samples; `make proof` sets `DSS_PROOF=full` and runs everything. Invariant: a
-sample is a part of the full proof, so what the sample finds the proof finds too.
+sample is a part of the full proof, so the proof finds everything that the sample finds.
 """
 
 import os
@@ -15,7 +15,7 @@ FULL = os.environ.get("DSS_PROOF") == "full"
 
 
 def share(sample: T, full: T) -> T:
-    """The one of the two that this run is for."""
+    """The value for this run: of a sample, or of the full proof."""
     return full if FULL else sample
 
 

@@ -1,8 +1,7 @@
-"""A proxy between clients and a daemon, which delays, halves, resets and cuts connections.
+"""A proxy between clients and a daemon, which delays, half-closes, resets and cuts connections.
 
-It knows nothing of what goes through it, so TLS goes through too. Invariant: what a side has sent
-before something happens to the other side still arrives where it was going, as late as all else;
-whoever comes after that is let through.
+It passes bytes on unread, so TLS works too. Invariant: what one side sent before something happens
+to the other side still arrives, as late as everything else. Later connections are let through.
 """
 
 import asyncio
@@ -13,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 
 CHUNK_BYTES = 64 << 10
 RESETS_AT_CLOSE = struct.pack("ii", 1, 0)
-"""For SO_LINGER: nothing is waited for, and the other end is told by a reset."""
+"""For SO_LINGER: close at once, with a reset for the other end."""
 
 
 class Proxy:
@@ -22,11 +21,11 @@ class Proxy:
     def __init__(self, port: int, tasks: asyncio.TaskGroup) -> None:
         self.port = 0
         self.delay_s = 0.0
-        """Of what the daemon says."""
+        """The delay of what the daemon sends."""
         self._daemon = port
         self._tasks = tasks
         self._ends: list[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = []
-        """Of each connection those to the client and to the daemon."""
+        """For each connection, the sockets to the client and to the daemon."""
         self._carrying: list[asyncio.Task[None]] = []
         self._server: asyncio.Server
 
@@ -36,30 +35,31 @@ class Proxy:
         self.port = self._server.sockets[0].getsockname()[1]
 
     def reset_the_daemons_side(self) -> None:
-        """The daemon is told of a reset; the client of nothing, for as long as it says nothing."""
+        """Reset the daemon's side; the client notices nothing, as long as it sends nothing."""
         for _, to_daemon in self._ends:
             tcp: socket.socket = to_daemon.get_extra_info("socket")
             tcp.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS_AT_CLOSE)
             to_daemon.transport.abort()
 
     def halve(self) -> None:
-        """The daemon is told that the client says nothing more; the client of nothing."""
+        """Half-close the daemon's side, as if the client had ended its sending; the client notices
+        nothing."""
         for _, to_daemon in self._ends:
             to_daemon.write_eof()
 
     def cut(self) -> None:
-        """Both are told that the connection is over."""
+        """End both sides of each connection."""
         for ends in self._ends:
             for end in ends:
                 end.transport.abort()
 
     def forget(self) -> None:
-        """Let go of all that was carried; what comes later is carried anew."""
+        """Forget the present connections; later ones are carried as usual."""
         self.cut()
         self._ends.clear()
 
     async def end(self) -> None:
-        """Nobody comes through any more."""
+        """Let nobody through any more."""
         self._server.close()
         self.cut()
         for carrying in self._carrying:
@@ -83,7 +83,8 @@ class Proxy:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # What is on its way is bounded by what the daemon sends ahead: the credit of its clients.
+        # Data in flight is bounded by what the daemon sends ahead, which is the credit of its
+        # clients.
         late: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
@@ -97,7 +98,7 @@ class Proxy:
 
         self._carrying.append(self._tasks.create_task(hand_over(), name="late answers"))
         with suppress(ConnectionError):
-            # The end of the daemon's side is not told: to the client all is as before.
+            # The end of the daemon's side is not passed on, so the client notices nothing.
             while data := await reader.read(CHUNK_BYTES):
                 late.put_nowait((loop.time() + self.delay_s, data))
 

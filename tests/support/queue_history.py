@@ -1,8 +1,8 @@
-"""What the files of a daemon that ended say of the queues of a group: where each record went.
+"""The queues of a group by the files of a daemon that ended: where each record went.
 
-Tests of operations judge by this: by the frames of all segments, by the stored progress and by the
-operations that were stored, never by an answer of the daemon. Invariant: the daemon has ended in
-order, so that its files are whole and nothing is kept for later; and it has trimmed no queue.
+Tests of operations judge by the frames of all segments, the stored progress and the stored
+operations, never by an answer of the daemon. Invariant: the daemon has ended in order, so its files
+are complete and nothing is still to be written; and it has trimmed no queue.
 """
 
 import json
@@ -39,7 +39,7 @@ class Place(NamedTuple):
 
     @property
     def queue(self) -> "Queue":
-        """Without its offset."""
+        """The place without its offset."""
         return self[:3]
 
 
@@ -58,7 +58,7 @@ class Found(NamedTuple):
 
     @property
     def source(self) -> Place | None:
-        """What it was made of."""
+        """The place of the record that it was made of."""
         entry = self.entry
         if entry is None:
             return None
@@ -70,7 +70,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What a data directory holds of a group and the one topic that it reads."""
+    """The contents of a data directory for a group and the one topic that it reads."""
 
     data: Path
     queues: dict[int, tuple[int, int]]
@@ -80,7 +80,7 @@ class Files:
 
     @classmethod
     async def read(cls, data: Path, group: str, topic: str) -> "Files":
-        """What the store says."""
+        """Read the store."""
         with tempfile.TemporaryDirectory() as copied:
             _copy_store(data, Path(copied))
             store = await SqliteStore.open(Path(copied) / STORE_NAME)
@@ -113,7 +113,7 @@ class Files:
         return cls(data, queues, known, mine)
 
     def records(self) -> Iterator[Found]:
-        """All, in the order in which each stream has them."""
+        """All records, in the order of each stream."""
         for path in sorted((self.data / "log").glob("*.seg")):
             frames = path.read_bytes()[HEADER_BYTES:]
             for at, header in headers_of(frames):
@@ -138,36 +138,36 @@ def _records(queue: Queue, frame: bytes) -> Iterator[Found]:
 
 @dataclass(slots=True)
 class QueueHistory:
-    """Where each record was. Built by `history_of`."""
+    """The places of each record. Built by `history_of`."""
 
     files: Files
     records: dict[Place, Found] = field(default_factory=dict)
     made_of: defaultdict[Place, list[Place]] = field(default_factory=lambda: defaultdict(list))
-    """Entries, by what they were made of."""
+    """Entries, by the places of the records that they were made of."""
 
     def origins(self) -> Iterator[Found]:
-        """The records themselves."""
+        """The places of the original records."""
         return (each for each in self.records.values() if each.entry is None)
 
     def way(self, place: Place) -> list[Place]:
-        """From there to where it is now."""
+        """The places from there to where the record is now."""
         way = [place]
         while after := self.made_of.get(way[-1]):
             way.append(after[0])
         return way
 
     def is_open(self, place: Place) -> bool:
-        """Whether it waits there: what is done with has left or was acknowledged."""
+        """Whether it waits there: otherwise it has moved on or was acknowledged."""
         progress = self.files.progress.get(place.queue, Progress(0))
         return not progress.is_acked(place.offset)
 
     def operation(self, number: int) -> OperationRow:
-        """One that was stored."""
+        """A stored operation."""
         [found] = [each for each in self.files.operations if each.number == number]
         return found
 
     def redelivered(self) -> Counter[Place]:
-        """How often operators let a record be delivered once more."""
+        """How often operators had a record delivered once more."""
         again: Counter[Place] = Counter()
         for row in self.files.operations:
             change = json.loads(row.change)
@@ -190,9 +190,9 @@ class QueueHistory:
         return named
 
     def wrong(self) -> list[str]:
-        """What no history may have: a record that is in two places or in none, and entries of
-        records that the log does not have. What operators let be delivered once more may fail once
-        more."""
+        """Breaches of the rules of any history: a record in two places or in none, and entries of
+        records that the log does not have. A record that operators had delivered once more may fail
+        once more."""
         again = self.redelivered()
         wrong = [
             f"{source} became {after}, and was to come again {again[source]} times"
@@ -210,11 +210,11 @@ class QueueHistory:
 
 
 async def history_of(data: Path, group: str, topic: str) -> QueueHistory:
-    """What a daemon that ended in order has left."""
+    """The history in the files of a daemon that ended in order."""
     history = QueueHistory(await Files.read(data, group, topic))
     for each in history.files.records():
         if each.place in history.records:
-            # Behind a torn end of a file, what is whole of it is in the next one as well.
+            # The whole frames behind a torn end of a file are in the next file as well.
             assert history.records[each.place] == each
             continue
         history.records[each.place] = each

@@ -1,7 +1,8 @@
-"""Operators who deal with what failed in an ordered group, each with a will of its own.
+"""Operators who handle failed records of an ordered group, each independently.
 
-What they do is drawn; what the daemon refuses for a named reason is left. Invariant: an operator
-asks for nothing more once what it asked for is refused, done, or lost with its daemon.
+Their actions are drawn; the daemon's refusals for a named reason are accepted. Invariant: an
+operator asks for the next thing only after the last one was refused, is done, or was lost with its
+daemon.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ from support.ordered_group import PARTITIONS
 GROUP, TOPIC = "g", "orders"
 RATE = 2_000
 FOLLOWED_S = 2.0
-"""So long an operator looks at what it began."""
+"""How long an operator watches an operation that it began."""
 LOOK_AGAIN_S = 0.02
 REFUSED = (NotUndoable, OperationInProgress, OutcomeUnknown, RevisionMoved, *PASSING)
 
@@ -53,14 +54,14 @@ class Operator:
 
     def __init__(self, client: Client, chance: Random, keys: Sequence[bytes]) -> None:
         self.did: Counter[str] = Counter()
-        """By how it ended, and by what the daemon refused."""
+        """Counts, by how operations ended, and by the daemon's refusals."""
         self._client = client
         self._chance = chance
         self._keys = keys
         self._last: int | None = None
 
     async def act(self) -> None:
-        """Do one thing, and perhaps see its end; it may be stopped."""
+        """Do one thing, and perhaps watch it to its end; it may be stopped."""
         change = self._drawn()
         try:
             begun = await self._client.operations.apply(change, reason="as drawn")
@@ -79,7 +80,7 @@ class Operator:
         self.did[f"{begun.kind} {begun.state}"] += 1
 
     async def _until_others_ended(self) -> None:
-        """As the refusal says; but nobody waits for ever."""
+        """Wait for other operations, as the refusal advises, but not for ever."""
         with suppress(TimeoutError, *PASSING):
             async with asyncio.timeout(FOLLOWED_S):
                 await all_ended(self._client)

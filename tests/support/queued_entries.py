@@ -1,4 +1,4 @@
-"""Entries of queues, as their holder appends them, and a leader that knows of those queues."""
+"""Entries of queues, as their holder appends them, and a leader that knows of these queues."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ class Failed:
 
 
 class LanesSeen:
-    """Stands for the registry: a group whose streams have queues, with nobody who leads it."""
+    """Stands in for the registry: a group whose streams have queues, without a leader."""
 
     def __init__(self, plant: Plant, group: GroupRow) -> None:
         self._plant = plant
@@ -51,7 +51,7 @@ class LanesSeen:
         self._reported: dict[StreamId, int] = {}
 
     def done(self, stream: StreamId, progress: Progress) -> None:
-        """What of a stream or a queue is done."""
+        """Which offsets of a stream or a queue are done."""
         self._progress[stream] = progress
 
     def reported(self, queue: StreamId, end: int) -> None:
@@ -66,7 +66,7 @@ class LanesSeen:
         """It has no leader."""
 
     async def view(self, group: GroupRow, turn: LoopTurn) -> LeaderView:
-        """As its leader has it."""
+        """The group as its leader has it."""
         assert group == self._group
         topics = self._plant.catalogue.topics()
         views = [self._stream(stream) for topic in topics for stream in topic.streams()]
@@ -98,7 +98,7 @@ class LanesSeen:
 
 
 async def append_entries(plant: Plant, queue: StreamId, failed: Sequence[Failed]) -> None:
-    """Append the entries of records that failed, in one frame."""
+    """Append the entries of failed records, in one frame."""
     entries = [
         LaneEntry(
             each.source_level,

@@ -1,7 +1,7 @@
-"""A peer that speaks HTTP/2 by hand, so that it may stop in the middle of anything.
+"""A client that speaks HTTP/2 by hand, so that it may stop in the middle of anything.
 
-Invariant: it sends no more than the server allows, and nothing but what it is told to. While it
-sends or listens it answers pings, so that it is taken for alive.
+Invariant: it sends no more than the server allows, and only what it is told to. While it sends or
+listens it answers pings, so that it counts as alive.
 """
 
 import socket
@@ -15,7 +15,7 @@ DATA, HEADERS, RESET, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 
 ACK = 0x1
 END_HEADERS = 0x4
 FRAME_BYTES_MAX = 16_384
-"""What a peer takes that did not say otherwise."""
+"""The window of a peer that has not announced another one."""
 
 INITIAL_WINDOW = 65_535
 _INITIAL_WINDOW_SETTING = 4
@@ -31,7 +31,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 
 def message_head(size_bytes: int) -> bytes:
-    """What gRPC puts before a message of that size."""
+    """The prefix that gRPC puts before a message of this size."""
     return b"\0" + _HEAD.pack(size_bytes)
 
 
@@ -44,11 +44,11 @@ class RawPeer:
         self._streams = 0
         self._window = INITIAL_WINDOW
         self._stream_window = INITIAL_WINDOW
-        """Of a stream that is new."""
+        """The window of a new stream."""
         self._stream_windows: defaultdict[int, int] = defaultdict(lambda: self._stream_window)
 
     def __enter__(self) -> Self:
-        """Nothing is sent yet."""
+        """Return it; nothing is sent yet."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -82,7 +82,7 @@ class RawPeer:
         return stream
 
     def data(self, stream: int, data: bytes) -> None:
-        """Send a part of a call's message, as the server takes it."""
+        """Send a part of a call's message, as far as the server's window allows."""
         at = 0
         while at < len(data):
             room = min(self._window, self._stream_windows[stream], FRAME_BYTES_MAX)
@@ -96,14 +96,15 @@ class RawPeer:
             at += len(piece)
 
     def heard(self, kind: int, stream: int | None = None) -> bytes:
-        """The payload of the next frame of that kind, on that stream if it is said which."""
+        """The payload of the next frame of this kind, and of this stream if one is given."""
         while True:
             found, found_stream, payload = self.take_frame()
             if found == kind and stream in (None, found_stream):
                 return payload
 
     def take_frame(self) -> tuple[int, int, bytes]:
-        """The next frame: its kind, its stream and what it holds. Answered where it asks for it."""
+        """The next frame: its kind, its stream and its payload. It is answered if it asks for
+        that."""
         head = self._exactly(_HEAD_BYTES)
         payload = self._exactly(int.from_bytes(head[:3]))
         kind, flags, stream = head[3], head[4], int.from_bytes(head[5:])
@@ -117,7 +118,7 @@ class RawPeer:
         return kind, stream, payload
 
     def is_cut(self, within_s: float) -> bool:
-        """Whether the server ends the connection in time; what it says until then is dropped."""
+        """Whether the server ends the connection in time; frames until then are dropped."""
         self.socket.settimeout(within_s)
         try:
             while self.socket.recv(65_536):

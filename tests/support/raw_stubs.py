@@ -1,4 +1,4 @@
-"""Raw stubs on a channel, without any client between them and the daemon."""
+"""Raw stubs on a channel, without a client between them and the daemon."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,7 +24,7 @@ from dssd.rpc.errors import ERROR_METADATA_KEY
 
 @dataclass(frozen=True, slots=True)
 class Stubs:
-    """One stub a service."""
+    """One stub for each service."""
 
     daemon: daemon_pb2_grpc.DaemonStub
     topics: topics_pb2_grpc.TopicsStub
@@ -76,5 +76,5 @@ def condition_of(error: grpc.aio.AioRpcError) -> DssError:
 
 
 def condition(error: types_pb2.Error) -> DssError:
-    """The condition of an item."""
+    """The condition in an item."""
     return from_wire(error.code, error.fields, error.message)

@@ -1,6 +1,6 @@
 """A topic of a daemon as one producer sees it through raw stubs: frames out, records in.
 
-It outlives connections and daemons: each call names the stubs to use.
+It outlives connections and daemons: each call is given the stubs to use.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from support.raw_stubs import Stubs, condition_of, produced
 
 @dataclass(slots=True)
 class Found:
-    """What a read of a stream gave."""
+    """The result of reading a stream."""
 
     records: dict[int, bytes] = field(default_factory=dict)
     """Payloads by offset."""
@@ -33,7 +33,7 @@ class Found:
 
 
 class RawTopic:
-    """Built by `created`; one producer of this topic, which keeps count of its sequences."""
+    """Built by `created`; one producer of this topic, which counts its sequences."""
 
     def __init__(self, name: str, topic_epoch: int) -> None:
         self.name = name
@@ -63,12 +63,12 @@ class RawTopic:
         return list(answers.acks)
 
     async def put(self, stubs: Stubs, *payloads: bytes) -> list[int]:
-        """Have one frame a payload stored in the first partition; their offsets."""
+        """Have one frame for each payload stored in the first partition; returns their offsets."""
         acks = await self.send(stubs, *map(self.frame, payloads))
         return [ack.base_offset for ack in acks]
 
     async def pour(self, stubs: Stubs, frames: Iterable[bytes]) -> int:
-        """Have many large frames stored, a request each; returns how many were."""
+        """Have many large frames stored, one in each request; returns how many were."""
         call = stubs.log.Produce()
 
         async def write() -> None:
@@ -88,7 +88,7 @@ class RawTopic:
         return stored
 
     async def read(self, stubs: Stubs, partition: int = 0) -> Found:
-        """All that a stream holds."""
+        """All records of a stream."""
         found = Found()
         request = log_pb2.ReadRequest(stream=f"{self.name}/0/{partition}")
         try:

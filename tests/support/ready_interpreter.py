@@ -1,13 +1,13 @@
-"""A program: an interpreter that has imported what our programs need, and forks one for each start.
+"""A program: an interpreter that has imported what our programs need, and forks for each start.
 
-``python ready_interpreter.py DESCRIPTOR``: on that socket come starts, each with the three standard
-streams of the new process, and its number goes back. `support.started_program` asks it.
+``python ready_interpreter.py DESCRIPTOR``: requests to start come over that socket, each with the
+three standard streams of the new process, and its process id goes back. `support.started_program`
+makes them.
 
-Invariant: it has no event loop and no thread but that of an allocator which nothing of ours uses,
-and it runs nothing of ours but imports, and what is cached as they are; so a process that it forks
-is as one that has just come to its first line. At its end it waits for its threads, runs what was
-registered for its exit and writes out its streams as any other; only its memory is left to the
-kernel.
+Invariant: it has no event loop, and no thread except that of an allocator which nothing of ours
+uses. Of our code it runs only imports, and what they cache; so a process that it forks is like one
+that has just reached its first line. At its end such a process waits for its threads, runs its exit
+functions and flushes its streams as any other; only its memory is left to the kernel.
 """
 
 import atexit
@@ -28,13 +28,14 @@ START_BYTES_MAX = 1 << 17
 STREAMS = 3
 
 _codes: list[int] = []
-"""With what the program that was run exits, once it does."""
+"""The exit code of the program, once it has ended."""
 
 
 def _end_at_once() -> None:
-    """End the process without taking apart what is loaded: half of what a short program costs.
+    """End the process without tearing down what is loaded, which is half the cost of a short
+    program.
 
-    Where a stream cannot be written out, the end of the interpreter tells it.
+    If a stream cannot be flushed, the interpreter's own end reports it.
     """
     if not _codes:
         return
@@ -47,7 +48,7 @@ def _end_at_once() -> None:
     os._exit(_codes[0])
 
 
-# What is registered first is called last.
+# Exit functions run in reverse order, so this one runs last.
 atexit.register(_end_at_once)
 
 with loading():
@@ -63,16 +64,16 @@ with loading():
 
 # A store compiles the functions of its tables when it is opened: a fifth of a daemon's start.
 tables()
-# It stays, as what was loaded does.
+# What was loaded stays, so no collection needs to look at it.
 gc.freeze()
 
 
 def next_start(starts: socket.socket) -> dict[str, Any]:
-    """Fork for each start that comes; returns in the new process, with what it shall run."""
+    """Fork for each request; returns in the new process, with what it is to run."""
     while True:
         message, streams, _, _ = socket.recv_fds(starts, START_BYTES_MAX, STREAMS)
         if not message:
-            sys.exit()  # Whoever asked has ended.
+            sys.exit()  # The process that sends requests has ended.
         (told, tells), (may_run, lets_run) = os.pipe(), os.pipe()
         between = os.fork()
         if between == 0:
@@ -85,7 +86,7 @@ def next_start(starts: socket.socket) -> dict[str, Any]:
             starts.close()
             _take_streams(streams)
             return dict(json.loads(message))
-        # The child belongs to whoever asked as soon as what stood between is gone.
+        # The child becomes one of the requesting process as soon as the process between has ended.
         os.waitpid(between, 0)
         os.write(lets_run, b"!")
         starts.send(os.read(told, 8))

@@ -1,9 +1,9 @@
 """Runs the recipes of `docs/client.md`, those with asyncio or those without, one by one.
 
-Usage: python -m support.recipes async|sync, with DSSCTL_ENDPOINT set. Each finds a topic of
-its own in the place of ``orders``, with `RECORDS` records. What a recipe calls for each record,
-`handle`, ends those that would go on for ever. Invariant: what a reader of the page must provide
-stands in `given`, and nothing else does.
+Usage: python -m support.recipes async|sync, with DSSCTL_ENDPOINT set. Each recipe gets a topic of
+its own in place of ``orders``, with `RECORDS` records. The function `handle`, which recipes call for
+each record, ends those that would run for ever. Invariant: `given` has what a reader of the page
+must provide, and nothing else.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ RECORDS = 100
 
 
 class Enough(BaseException):
-    """The recipe has shown what it does; it stands for Ctrl-C."""
+    """The recipe has shown what it does; this stands in for Ctrl-C."""
 
 
 def recipes(*, with_asyncio: bool) -> list[tuple[int, str]]:
@@ -38,7 +38,7 @@ def recipes(*, with_asyncio: bool) -> list[tuple[int, str]]:
 
 
 def given(folder: Path, recipe: str) -> dict[str, Any]:
-    """What a recipe takes for granted."""
+    """The names that a recipe takes for granted."""
     seen: set[tuple[str, int]] = set()
 
     def handle(record: dss_client.Record) -> None:

@@ -1,22 +1,22 @@
-"""A run of real processes as those saw it who took part, made a history and judged.
+"""A run of real processes as its participants saw it, turned into a history and judged.
 
-Producers tell what they send and what was acknowledged, members what they were lent and handed,
-what they acknowledged and what they were told is durable; the test tells whom it killed, and at the
-end what the log and the group have. Who observes a fact stamps it, in nanoseconds of the monotonic
-clock that all processes of a machine share: a hand-out right before user code goes on with the
-record, an ack before it is given, a durable one after its answer. The history has the order of the
-stamps, but for two rules, as some things are heard of late:
+Producers report what they send and what was acknowledged; members report what they were lent and
+handed, what they acknowledged and what became durable; the test reports whom it killed, and at the
+end the contents of the log and the progress of the group. Whoever observes a fact stamps it, in
+nanoseconds of the monotonic clock that all processes of a machine share: a hand-out right before
+user code goes on with the record, an ack before it is given, a durable one after its answer. The
+history has the order of the stamps, with two exceptions, because some facts are reported late:
 
-- *Ends.* That a stream has a record is told by whoever knows it first: the producer by its ack, or
-  a member by the hand-out, which may be faster. That hides no phantom, for each of them is compared
-  by payload with what the log has in the place at the end, and the log with what was sent; payloads
-  are all different. What the log had and lost shows in its last end.
-- *Grants.* A frozen member hears of a grant long after it was stored, perhaps after the next one.
-  So a grant's commit has the time of the first notice of it or of any later one, and did not happen
-  after that. A grant may be told again; what was stored with it is in its first notice.
+- *Ends.* The first report of a record shows that the stream has it: the producer's ack, or a
+  member's hand-out, which may be faster. This cannot hide a phantom record: at the end each report
+  is compared by payload with the log, and the log with what was sent, and all payloads differ.
+  Records that the log lost show in its last end.
+- *Grants.* A frozen member learns of a grant long after it was stored, perhaps after the next one.
+  So a grant's commit gets the time of the first notice of it or of any later one, and cannot have
+  happened after that. A grant may be reported again; the first notice has what was stored with it.
 
-Invariant: whatever is told is kept; nothing is judged before `Recorded.judge`. This module knows no
-client, only the shapes of what clients are given and the lines of `tests/scenarios/programs`.
+Invariant: every report is kept; nothing is judged before `Recorded.judge`. This module knows no
+client, only the types of values that clients return and the lines of `tests/scenarios/programs`.
 """
 
 from collections import Counter, defaultdict
@@ -43,7 +43,7 @@ from dss_sim.groups.history import (
 )
 
 SYNC_EVERY = 100
-"""One in so many acks waits until it is durable."""
+"""One of this many acks waits until it is durable."""
 
 Place = tuple[str, int]
 """Stream and offset."""
@@ -58,15 +58,15 @@ class Stored(Protocol):
 
     @property
     def offset(self) -> int:
-        """Of the first record."""
+        """The offset of the first record."""
 
     @property
     def records(self) -> int:
-        """How many there are, one behind the other."""
+        """How many records there are, consecutive ones."""
 
 
 class Delivered(Protocol):
-    """A record that a member in this process was given."""
+    """A record that a member in this process was handed."""
 
     payload: bytes
     """Different from all others."""
@@ -81,7 +81,7 @@ class Delivered(Protocol):
 
     @property
     def grant_epoch(self) -> int:
-        """Of the loan under which it was handed out."""
+        """The epoch of the grant under which it was handed out."""
 
     @property
     def attempt(self) -> int:
@@ -89,10 +89,10 @@ class Delivered(Protocol):
 
     @property
     def redelivered(self) -> bool:
-        """Whether it was perhaps seen before."""
+        """Whether it may have been seen before."""
 
     def ack(self, *, sync: bool = False) -> Awaitable[None]:
-        """Done with it; with ``sync``, awaited until that is durable."""
+        """Acknowledge it; with ``sync``, wait until that is durable."""
 
 
 class GrantDecided(Protocol):
@@ -112,7 +112,7 @@ class GrantDecided(Protocol):
 
 
 class Standing(Protocol):
-    """How a stream of the group stands at the end, as the daemon says."""
+    """The final state of a stream of the group, as the daemon reports it."""
 
     @property
     def stream(self) -> str:
@@ -120,7 +120,7 @@ class Standing(Protocol):
 
     @property
     def grant_epoch(self) -> int:
-        """Of the last loan."""
+        """The epoch of the last grant."""
 
     @property
     def progress(self) -> Progress:
@@ -128,7 +128,7 @@ class Standing(Protocol):
 
 
 class _Grant(NamedTuple):
-    """One loan of a stream."""
+    """One grant of a stream."""
 
     stream: str
     epoch: int
@@ -140,10 +140,11 @@ class _Notice(NamedTuple):
 
 
 class Recorded:
-    """What is known of a topic and of one group that reads it, if any, to the end of a test."""
+    """What is known at the end of a test about a topic and about one group that reads it, if there
+    is one."""
 
     def __init__(self, group: str = "", *, by_key: bool = False) -> None:
-        """Of a group by key, what records are about is the first word of their payloads."""
+        """If a group is ordered, the first word of a payload is its key."""
         self._group = group
         self._by_key = by_key
         self._facts: list[tuple[int, Event]] = []
@@ -165,7 +166,7 @@ class Recorded:
         self._facts.append((at_ns, Declared(at_ns // 1_000, self._group, starts, 0, self._by_key)))
 
     def disturb(self, what: str) -> None:
-        """Something is done that may make records come twice."""
+        """Something happens that may make records come twice."""
         at_ns = monotonic_ns()
         self._facts.append((at_ns, Disturbed(at_ns // 1_000, what)))
 
@@ -176,7 +177,7 @@ class Recorded:
         self._sent.extend(payloads)
 
     def stored(self, ack: Stored, payload: bytes | None = None) -> None:
-        """An ack came, right now; with the payload where it is known which record it is of."""
+        """An ack came just now; with the payload if it is known which record it is for."""
         at_ns = monotonic_ns()
         end = ack.offset + ack.records
         self._facts.append((at_ns, Appended(at_ns // 1_000, ack.stream, end)))
@@ -186,11 +187,11 @@ class Recorded:
     # Told by members in this process
 
     def granted(self, notice: GrantDecided) -> None:
-        """A member was lent a stream; fit for ``on_grant``."""
+        """A member was lent a stream; can be used as ``on_grant``."""
         self._granted(monotonic_ns(), _Grant(notice.stream, notice.grant_epoch), notice.floor)
 
     def handed_out(self, member: str, record: Delivered) -> None:
-        """A member was handed a record, right now."""
+        """A member was handed a record just now."""
         grant = _Grant(record.stream, record.grant_epoch)
         self._handed_out(
             monotonic_ns(),
@@ -203,7 +204,8 @@ class Recorded:
         )
 
     async def acknowledge(self, member: str, record: Delivered) -> None:
-        """Acknowledge a record; one in `SYNC_EVERY` waits until that is durable, if it gets so."""
+        """Acknowledge a record; one of `SYNC_EVERY` waits until that is durable, if it becomes
+        so."""
         grant = _Grant(record.stream, record.grant_epoch)
         self._ack(monotonic_ns(), member, grant, record.offset)
         self._acks += 1
@@ -221,7 +223,7 @@ class Recorded:
     # Told by members that are processes of their own
 
     def heard(self, member: str, lines: Iterable[Mapping[str, Any]]) -> None:
-        """All that a member process said, line by line."""
+        """Take the output of a member process, line by line."""
         for line in lines:
             match line:
                 case {"event": "granted", "at_ns": at_ns, "floor": floor}:
@@ -233,7 +235,7 @@ class Recorded:
                 case {"event": "acked", "at_ns": at_ns, "offset": offset}:
                     self._ack(at_ns, member, _grant_in(line), offset)
                 case {"event": "durable", "at_ns": at_ns}:
-                    # Who does not say when it asked gives no other ack while it waits.
+                    # A member that does not report when it asked gives no other ack while it waits.
                     asked_at_ns = line.get("asked_at_ns", at_ns)
                     self._durable(at_ns, member, _grant_in(line), asked_at_ns)
 
@@ -244,7 +246,7 @@ class Recorded:
     ) -> None:
         """Write the history, and judge it: every send was answered, every record acknowledged.
 
-        ``log`` is all that the topic has; of a group ``standings`` has one for each stream.
+        ``log`` has all records of the topic; ``standings`` has one for each stream of a group.
 
         Raises:
             Violation: an invariant does not hold; its note says where the history is.
@@ -284,7 +286,7 @@ class Recorded:
         self._facts.append((at_ns, event))
 
     def _durable(self, at_ns: int, member: str, grant: _Grant, asked_at_ns: int) -> None:
-        """The acks of a grant that were given until then are."""
+        """The acks of a grant that were given by a time are durable."""
         given = self._acked[member, grant]
         acked = normalised((offset, offset + 1) for at, offset in given if at <= asked_at_ns)
         event = AckDurable(at_ns // 1_000, self._group, grant.stream, acked, member)
@@ -304,7 +306,7 @@ class Recorded:
         yield Ended(at_us)
 
     def _commits(self) -> list[tuple[int, Event]]:
-        """The commits of grants, those of a stream in order, each as early as it is known of."""
+        """The commits of grants, those of a stream in order, each as early as it is known."""
         commits: list[tuple[int, Event]] = []
         latest: dict[str, int] = {}
         for grant, notice in sorted(self._notices.items(), reverse=True):
@@ -329,7 +331,7 @@ def _grant_in(line: Mapping[str, Any]) -> _Grant:
 
 
 def _with_ends(events: Iterable[Event]) -> Iterator[Event]:
-    """The events, with each end where it is heard of first."""
+    """The events, with each end inserted at its first report."""
     ends: defaultdict[str, int] = defaultdict(int)
     for event in events:
         match event:

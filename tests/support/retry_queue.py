@@ -12,7 +12,7 @@ from dss_core.lane import ENTRIES, ERROR_HEADER, LANE_HEADER, LaneEntry
 
 
 def entry(offset: int, *, attempt: int = 1, error_type: str = "") -> LaneEntry:
-    """Of a record of the stream ``t/0/0`` that failed so often."""
+    """The entry of a record of ``t/0/0`` that failed this often."""
     return LaneEntry(0, offset, 0, 0, offset, 1_000 + offset, attempt, error_type=error_type)
 
 
@@ -44,7 +44,7 @@ def retried(
 
 
 def settles_of_queue(daemon: MemoryDaemon) -> list[sessions_pb2.Settle]:
-    """What was reported of the retry queue."""
+    """What was reported about the retry queue."""
     return [each for each in daemon.settles if each.level == 1]
 
 

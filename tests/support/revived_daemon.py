@@ -1,4 +1,4 @@
-"""A daemon that dies and comes back: one data directory and one address over all its lives.
+"""A daemon that dies and comes back, with the same data directory and address in all its lives.
 
 Invariant: at most one life at a time, and none is left when the block ends.
 """
@@ -25,7 +25,7 @@ class RevivedDaemon:
         self._from_nothing = from_nothing
 
     async def start(self) -> None:
-        """Begin a life, which listens when this returns."""
+        """Begin a life; the daemon listens when this returns."""
         self.process = await DaemonProcess.start(
             *self._arguments, program=self._program, from_nothing=self._from_nothing
         )
@@ -35,7 +35,7 @@ class RevivedDaemon:
         await self.process.kill()
 
     async def revive(self) -> None:
-        """SIGKILL, and the next life."""
+        """SIGKILL it, and begin the next life."""
         await self.kill()
         await self.start()
 
@@ -49,7 +49,7 @@ class RevivedDaemon:
             self.process.process.send_signal(signal.SIGCONT)
 
     def resident_bytes(self) -> int:
-        """How much memory it has now, as the kernel counts it."""
+        """Its present memory, as the kernel counts it."""
         status = Path(f"/proc/{self.process.process.pid}/status").read_text()
         line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) << 10
@@ -59,7 +59,7 @@ class RevivedDaemon:
 async def revived(
     *, program: Sequence[str] = REAL, from_nothing: bool = False
 ) -> AsyncIterator[RevivedDaemon]:
-    """A daemon that listens, in a directory of its own; whatever life it is in ends with the block.
+    """A daemon that listens, in a directory of its own; its present life ends with the block.
 
     Another program than the real one may stand in, to be broken in a certain way.
     """

@@ -1,6 +1,6 @@
-"""A daemon for all tests of a module, without a loop of its own.
+"""A daemon for all tests of a module, without an event loop of its own.
 
-Invariant: it ends with the block, and its folder goes with it.
+Invariant: it ends with the block, and its folder is removed with it.
 """
 
 import shutil
@@ -23,7 +23,8 @@ LOOK_AGAIN_S = 0.05
 
 @contextmanager
 def served() -> Iterator[tuple[str, ProgramProcess]]:
-    """Its endpoint and its process. The folder is short-named: a unix socket's path is bounded."""
+    """Its endpoint and its process. The folder has a short name, because a unix socket's path is
+    bounded."""
     folder = Path(tempfile.mkdtemp(prefix="dssctl-", dir="/tmp"))
     endpoint = f"unix:{folder}/s"
     log = folder / "log"
@@ -44,7 +45,7 @@ def served() -> Iterator[tuple[str, ProgramProcess]]:
 
 
 def wait_until_it_listens(process: ProgramProcess, log: Path) -> None:
-    """Fail the test that runs where it does not."""
+    """Fail the running test if it does not."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline and process.poll() is None:
         if LISTENING in log.read_text():

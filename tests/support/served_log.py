@@ -19,11 +19,11 @@ from support.daemon_process import short_directory
 from support.log_in_process import Shelf
 
 NO_GROUPS = cast("DeadLetterPlaces", None)
-"""There are none, so nobody asks for dead letters of one."""
+"""Has no groups, so nobody asks for the dead letters of one."""
 
 
 async def no_readers(topic: Topic) -> list[GroupRow]:
-    """Nobody reads it."""
+    """No group reads the topic."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""Waiting until a group has acknowledged all that its streams have."""
+"""Waiting until a group has acknowledged all records of its streams."""
 
 import asyncio
 
@@ -9,12 +9,12 @@ POLL_S = 0.05
 
 
 async def until_settled(client: Client, group: str, *, patience_s: float = PATIENCE_S) -> None:
-    """Wait until the lag of the group is 0, so nothing comes again of what was handed out before.
+    """Wait until the lag of the group is 0, so none of the records handed out before comes again.
 
     Raises:
         TimeoutError: that takes too long.
     """
     async with asyncio.timeout(patience_s):
-        # What other processes acknowledge has no event here.
+        # No event here tells what other processes acknowledge.
         while (await client.groups.describe(group)).group.lag:  # noqa: ASYNC110
             await asyncio.sleep(POLL_S)

@@ -1,4 +1,4 @@
-"""A group of real leaders whose members answer everything, and who of them holds what."""
+"""A group of real leaders whose members answer everything, and which member holds what."""
 
 from dssd.machines.start_point import Earliest
 from support.operated_groups import Works

@@ -1,6 +1,6 @@
-"""A file system with little room, and all of it taken.
+"""A small file system, and a way to fill it.
 
-Invariant: it is unmounted when the block ends, also where something still has a file of it open.
+Invariant: it is unmounted when the block ends, even if something still has one of its files open.
 """
 
 import subprocess
@@ -12,15 +12,15 @@ _STEPS_BYTES = (1 << 20, 4_096)
 
 
 class CannotMount(Exception):
-    """No file system can be mounted here; the message says why."""
+    """No file system can be mounted here; the message tells why."""
 
 
 @contextmanager
 def mounted(disk: Path, size_bytes: int) -> Iterator[Path]:
-    """A file system of that size, in memory, on a directory that this makes.
+    """A file system of this size, in memory, mounted on a directory that this creates.
 
     Raises:
-        CannotMount: this process may not, or there is none such.
+        CannotMount: this process may not mount, or there is no such file system.
     """
     disk.mkdir()
     options = ("-t", "tmpfs", "-o", f"size={size_bytes}")
@@ -39,7 +39,7 @@ def mounted(disk: Path, size_bytes: int) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """Take all the room that is left; returns the file that has it."""
+    """Take all the room that is left; returns the file that uses it."""
     filler = disk / "filler"
     with filler.open("ab", buffering=0) as file:
         for size in _STEPS_BYTES:

@@ -1,6 +1,6 @@
 """Spark as processes: submitted drivers, and a standalone cluster from the PySpark package.
 
-Invariant: what was started is ended with its block, whatever it has started itself.
+Invariant: what was started ends with its block, and so do all processes that it has started.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 LOOK_S = 0.05
 PATIENCE_S = 1_500.0
-"""A JVM starts in three seconds, and in minutes beside much else."""
+"""A JVM starts in three seconds, but on a busy machine in minutes."""
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED = "egistered with master"
 
@@ -39,7 +39,7 @@ class Submitted:
         return self.process.returncode is None
 
     def said(self) -> str:
-        """All that it and Spark said."""
+        """The output of the driver and of Spark."""
         return self.log.read_text()
 
     def processes(self) -> Iterator[int]:
@@ -47,7 +47,7 @@ class Submitted:
         yield from sorted(_below(self.process.pid))
 
     def signal_spark(self, number: int) -> None:
-        """A signal to the JVM, to the driver in it and to its workers."""
+        """Send a signal to the JVM, to the driver in it and to its workers."""
         for pid in self.processes():
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
@@ -93,7 +93,7 @@ async def submitted(
 
 @asynccontextmanager
 async def cluster(folder: Path, hosts: Sequence[str]) -> AsyncIterator[str]:
-    """A master with one worker of one core a host; the master's address."""
+    """A master with one worker of one core on each host; returns the master's address."""
     import pyspark
 
     program = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
@@ -171,7 +171,7 @@ def _below(pid: int) -> list[int]:
 
 
 def _parent(stat: Path) -> int | None:
-    """Of a process; none where it has ended, also where nobody has waited for it."""
+    """The parent of a process; none if it has ended, even as a zombie."""
     try:
         state, parent = stat.read_text().rpartition(")")[2].split()[:2]
     except OSError:

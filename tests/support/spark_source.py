@@ -1,4 +1,5 @@
-"""Topics for tests of the data source `dss`, and what a client without Spark reads of them."""
+"""Topics for tests of the data source `dss`, and their records as a client without Spark reads
+them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,9 +34,9 @@ class Filled:
 
 
 def at_last(run: Callable[[], object]) -> None:
-    """Run a query; again where its process was late: Spark waits ten seconds, however busy it is.
+    """Run a query; repeat it if it started too late: Spark waits ten seconds, however busy it is.
 
-    Such a query has read nothing.
+    A query that was late has read nothing.
     """
     from pyspark.errors import StreamingQueryException
 
@@ -72,7 +73,7 @@ def produce(client: dss_client.sync.Client, topic: str, numbers: range) -> None:
 
 
 def rows_of(client: dss_client.sync.Client, topic: str) -> list[Row]:
-    """What a client reads of the topic."""
+    """The topic's records as a client reads them."""
     return sorted(
         (
             record.stream,
@@ -87,7 +88,7 @@ def rows_of(client: dss_client.sync.Client, topic: str) -> list[Row]:
 
 
 def taken(frame: "DataFrame") -> list[Row]:
-    """The rows of a DataFrame as `rows_of` gives them."""
+    """The rows of a DataFrame in the form of `rows_of`."""
     columns = ("stream", "offset", "subject", "key", "payload", "headers")
     return sorted(
         (

@@ -1,12 +1,12 @@
 """Programs of ours as processes that start at once: forked from a `ready_interpreter`.
 
-Half a second of a start are imports, and a run of the tests starts hundreds of programs. What is
-started here has done them. A test of the start itself, or one whose process is traced, runs
-``python`` instead.
+Imports take half a second of each start, and a run of the tests starts hundreds of programs. A
+process that is started here has them done already. A test of the start itself, or one whose process
+is traced, runs ``python`` instead.
 
-Invariant: a program is a process of its own and the child of this one, as if started by `exec`:
-with its own streams, exit code and signals, and this process's environment and directory. One
-whose start is given up has ended.
+Invariant: a program is a process of its own and a child of this one, as if started by `exec`: with
+its own streams, exit code and signals, and with this process's environment and directory. If its
+start is given up, it is ended.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ PR_SET_CHILD_SUBREAPER = 36
 STDERR = 2
 LINE_BYTES_MAX = 1 << 16
 
-# Where `subprocess` has them among the arguments of what starts a process.
+# Where these are among the arguments with which `subprocess` starts a process.
 ENVIRONMENT, ENDS = 5, slice(9, 15)
 NO_END = -1
 
@@ -37,7 +37,7 @@ Pipe = Literal["stdin", "stdout", "stderr"]
 
 
 class ReadyInterpreter:
-    """The interpreter of this process, which starts with the first program."""
+    """The ready interpreter of this process; it starts with the first program."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -52,10 +52,10 @@ class ReadyInterpreter:
         terminal: bool = False,
         directory: str | None = None,
     ) -> int:
-        """Run ``python ARGUMENTS`` with these standard streams; the number of the process.
+        """Run ``python ARGUMENTS`` with these standard streams; returns the process id.
 
-        ``terminal``: they are a terminal, which shall be its own. Without a ``directory`` it is
-        that of this process.
+        ``terminal``: the streams are a terminal, which is to be its controlling one. Without a
+        ``directory`` it runs in that of this process.
         """
         start = {
             "arguments": arguments,
@@ -65,7 +65,8 @@ class ReadyInterpreter:
         }
         with self._lock:
             asked = self._asked = self._asked or _ready()
-            # Children of children are those of this process only now: others are nobody's.
+            # Only now do grandchildren become children of this process; before, nobody would wait
+            # for them.
             _adopt(True)
             try:
                 socket.send_fds(asked, [json.dumps(start).encode()], streams)
@@ -99,10 +100,10 @@ def _adopt(adopt: bool) -> None:
 
 
 class ProgramProcess(subprocess.Popen[bytes]):
-    """`subprocess.Popen` of a program that is forked: its arguments are those of ``python``."""
+    """`subprocess.Popen` of a program that is forked; its arguments are those of ``python``."""
 
     def _execute_child(self, args: Sequence[str], *others: Any) -> None:  # noqa: ANN401
-        """What `subprocess` calls to start a process, once it has made its pipes."""
+        """Called by `subprocess` to start the process, once it has made its pipes."""
         env, ends = others[ENVIRONMENT], others[ENDS]
         theirs = (ends[0], ends[3], ends[5])
         streams = [stream if end == NO_END else end for stream, end in enumerate(theirs)]
@@ -112,7 +113,7 @@ class ProgramProcess(subprocess.Popen[bytes]):
 
 
 class StartedProgram:
-    """A process that runs, of which the streams that were asked for are pipes."""
+    """A running process; the streams that were asked for are pipes."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -125,7 +126,7 @@ class StartedProgram:
         asyncio.get_running_loop().add_reader(self._handle, self._reap)
 
     async def connect(self, ends: Mapping[Pipe, int], line_bytes_max: int) -> None:
-        """Take our ends of its pipes."""
+        """Connect to our ends of its pipes."""
         loop = asyncio.get_running_loop()
         for name, descriptor in ends.items():
             if name == "stdin":
@@ -138,14 +139,14 @@ class StartedProgram:
             setattr(self, name, reader)
 
     async def communicate(self) -> tuple[bytes, bytes]:
-        """All that it says yet on stdout and stderr, once it has ended."""
+        """The rest of its stdout and stderr, once it has ended."""
         pipes = (self.stdout, self.stderr)
         out, err = [b"" if pipe is None else await pipe.read() for pipe in pipes]
         await self.wait()
         return out, err
 
     async def wait(self) -> int:
-        """The exit code once it has ended; negative, the signal that ended it."""
+        """The exit code once it has ended; if a signal ended it, its number, negative."""
         await self._ended.wait()
         assert self.returncode is not None
         return self.returncode
@@ -179,9 +180,9 @@ async def started(
     line_bytes_max: int = LINE_BYTES_MAX,
     environment: Mapping[str, str] | None = None,
 ) -> StartedProgram:
-    """``python ARGUMENTS`` with pipes to those of its streams that are named.
+    """``python ARGUMENTS`` with pipes to the named streams.
 
-    Of the others, stdin and stdout are empty, and stderr is that of this process.
+    Of the other streams, stdin and stdout are empty, and stderr is that of this process.
     """
     nothing = os.open(os.devnull, os.O_RDWR)
     its = {"stdin": nothing, "stdout": nothing, "stderr": STDERR}
@@ -206,7 +207,7 @@ async def started(
 
 
 async def _end(starting: asyncio.Task[int], ends: Iterable[int]) -> None:
-    """It starts though nobody waits for it any more, and nobody else would end it."""
+    """End a process whose start nobody waits for any more: nobody else would end it."""
     program = StartedProgram(await starting)
     program.kill()
     await program.wait()

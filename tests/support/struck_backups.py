@@ -1,9 +1,9 @@
 """Backups and restores that are struck at one of their system calls, and what is left then.
 
-Whatever is struck, a daemon, the tool or a restore: the data directory is sound and has all that
-was acknowledged, a backup in its directory is whole or none that is listed, what was restored is a
-data directory or none that a daemon starts on, and the same command done once more comes to its
-end and clears up.
+Whatever is struck, a daemon, the tool or a restore, these must hold. The data directory is sound
+and has everything that was acknowledged. A backup in its directory is complete, or not listed. A
+restored directory is complete, or no daemon starts on it. The same command, run again, succeeds and
+cleans up.
 """
 
 import asyncio
@@ -33,29 +33,29 @@ from support.struck_trials import SMALL
 from support.syscall_faults import CALLS, KILL, MISSED, Point, damage_in, data_in, serving
 
 STEPS = (*CALLS, "link", "linkat", "unlinkat", "rmdir")
-"""What backups do beside what a daemon does."""
+"""Calls that backups make in addition to those of a daemon."""
 TOPIC = "orders"
 RECORDS, RECORD_BYTES = 12, 8 << 10
 """A few segments of a small daemon."""
 BY_TOOL, BY_TASK = "tool", "task"
 """Directories of backups, by who writes them."""
 TOLD = re.compile(r"DSS(?!1156)\d{4}")
-"""A condition, and not that the tool failed where it should not."""
+"""The code of a condition, except that of a failure of the tool itself."""
 INCOMING = "incoming"
 FILES = "files/"
 ANY_FILE = f"{FILES}*"
 INCOMING_MAX = 2
-"""Threads take turns at the files that come, and calls are counted by thread."""
+"""Several threads write the files of a backup, and calls are counted by thread."""
 PATIENCE_S = 60.0
 LOOK_AGAIN_S = 0.05
 ALIKE_MAX = 8
-"""Of calls of a kind on one file so many are struck: a store has hundreds of pages, which are
-written between two syncs."""
+"""How many calls of a kind on one file are struck: a store has hundreds of pages, which are written
+between two syncs."""
 
 
 @dataclass(slots=True)
 class Sent:
-    """What was acknowledged."""
+    """The acknowledged records."""
 
     payloads: list[bytes] = field(default_factory=list)
 
@@ -68,7 +68,7 @@ class Sent:
                 self.payloads.append(payload)
 
     async def are_there(self, client: Client) -> bool:
-        """Whether each of them is read, and none else but what was not answered."""
+        """Whether each of them can be read, and no others except those without an answer."""
         reading = client.read(f"{TOPIC}/#", start="earliest")
         found = {record.payload.strip() async for record in reading}
         return found >= set(self.payloads)
@@ -83,7 +83,7 @@ async def begun(client: Client, sent: Sent) -> None:
 def thinned(points: Sequence[Point]) -> list[Point]:
     """The first, the last and some between, of each kind of call on each file.
 
-    Of files whose names are checksums, which differ from run to run, the first call of each kind.
+    Files named by checksums, which differ from run to run: only the first call of each kind.
     """
     points = list(dict.fromkeys(map(_by_any_name, points)))
     alike: defaultdict[tuple[str, str], list[Point]] = defaultdict(list)
@@ -103,7 +103,8 @@ def _by_any_name(point: Point) -> Point:
 
 
 def striking(point: Point, root: Path, fault: str, output: Path) -> list[str]:
-    """The command that strikes a point; one of any name strikes all that can be its file."""
+    """The command that strikes a point; if the file's name varies, it strikes all files that it may
+    be."""
     tracer = syscall_faults.injecting(point, root, fault, output)
     if point.path.endswith(ANY_FILE):
         files = root / point.path.removesuffix("/*")
@@ -123,7 +124,7 @@ async def task_ran(client: Client) -> None:
 
 
 def trouble_in(backups: Path) -> str:
-    """What is wrong with one that somebody left in the middle; empty where nothing is."""
+    """What is wrong with a directory that was left in the middle; empty if nothing is."""
     if not (backups / MARKER).exists():
         return ""  # it was not begun
     source = BackupDirectory.existing(backups)
@@ -133,7 +134,7 @@ def trouble_in(backups: Path) -> str:
 
 
 def left_over(backups: Path) -> set[str]:
-    """Files in it that no backup has."""
+    """Files in it that belong to no backup."""
     source = BackupDirectory.existing(backups)
     named = {source.path_of(each) for one in source.manifests() for each in one.files}
     return {
@@ -161,7 +162,7 @@ async def goes_on(client: Client, backups: Path, into: Path) -> str:
 
 
 async def _made_next(client: Client, backups: Path) -> MadeBackup:
-    """A backup, as soon as the daemon has noticed that the one before it has lost its reader."""
+    """Make a backup, once the daemon has noticed that the last one has lost its reader."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             with suppress(BackupUnderWay):
@@ -185,7 +186,7 @@ class Struck:
     said: str
 
     def trouble(self, fault: str) -> str:
-        """What is wrong with its end, where it was not killed as it should."""
+        """What is wrong with its end, unless it was killed as it should be."""
         if fault == KILL:
             killed = self.exit_code == -signal.SIGKILL
             return "" if killed else MISSED if self.exit_code == 0 else self.said
@@ -212,7 +213,7 @@ async def executed(tracer: Sequence[str], *words: object) -> Struck:
 
 @asynccontextmanager
 async def backed_up(home: Path) -> AsyncIterator[tuple[DaemonProcess, Client, Sent]]:
-    """A daemon with a backup in the tool's directory, and records behind it."""
+    """A daemon with a backup in the tool's directory, and records after it."""
     sent = Sent()
     arguments = serving(home, "first")
     async with (
@@ -227,17 +228,17 @@ async def backed_up(home: Path) -> AsyncIterator[tuple[DaemonProcess, Client, Se
 
 @dataclass(frozen=True, slots=True)
 class ToolTrial:
-    """A command of the tool on a directory that has a backup, with a daemon that lives on."""
+    """A command of the tool on a directory with a backup; the daemon survives."""
 
     words: tuple[str, ...]
-    """Of `dssctl`; the directory is put in for ``DIR``."""
+    """Arguments of `dssctl`; the directory replaces ``DIR``."""
 
     def _command(self, daemon: DaemonProcess, backups: Path) -> list[object]:
         words = [str(backups) if word == "DIR" else word for word in self.words]
         return ["dssctl", "--endpoint", daemon.endpoint, *words]
 
     async def points(self) -> list[Point]:
-        """What can be struck in it."""
+        """The points at which it can be struck."""
         with short_directory() as home:
             async with backed_up(home) as (daemon, _, _):
                 backups, output = home / BY_TOOL, home / "calls"
@@ -247,7 +248,7 @@ class ToolTrial:
                 return thinned(syscall_faults.points_in(output, backups, STEPS))
 
     async def struck_at(self, point: Point, fault: str) -> str:
-        """Strike it there, and judge what it leaves."""
+        """Strike it at a point, and judge what it leaves."""
         with short_directory() as home:
             async with backed_up(home) as (daemon, client, sent):
                 backups, output = home / BY_TOOL, home / "calls"
@@ -266,7 +267,7 @@ class ToolTrial:
 
 
 async def until_left(home: Path) -> None:
-    """The daemon has noticed that nobody makes the backup any more."""
+    """Wait until the daemon has noticed that nobody makes the backup any more."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             if not (data_in(home) / SNAPSHOT_NAME).exists():
@@ -282,7 +283,7 @@ class DaemonTrial:
     """Backups by a client and by the daemon's own task, which also removes one."""
 
     async def points(self) -> list[Point]:
-        """What can be struck in it: what it does for backups."""
+        """The points at which it can be struck: its calls for backups."""
         with short_directory() as home:
             output = home / "calls"
             tracer = syscall_faults.counting(output, STEPS)
@@ -292,7 +293,7 @@ class DaemonTrial:
             return thinned([each for each in points if _is_of_backups(each)])
 
     async def killed_at(self, point: Point) -> str:
-        """Kill it there, and judge the next one."""
+        """Kill it at a point, and judge the next daemon."""
         with short_directory() as home:
             sent = Sent()
             tracer = striking(point, home, KILL, home / "calls")
@@ -360,7 +361,7 @@ class RestoreTrial:
     backups: Path
 
     async def points(self) -> list[Point]:
-        """What can be struck in it."""
+        """The points at which it can be struck."""
         with short_directory() as home:
             tracer = syscall_faults.counting(home / "calls", STEPS)
             done = await self._restored(home / "new", tracer)
@@ -368,7 +369,7 @@ class RestoreTrial:
             return thinned(syscall_faults.points_in(home / "calls", home / "new", STEPS))
 
     async def struck_at(self, point: Point, fault: str) -> str:
-        """Strike it there, and judge what it leaves and a second one."""
+        """Strike it at a point, and judge what it leaves, and a second restore."""
         with short_directory() as home, unchanged(self.backups):
             new = home / "new"
             tracer = syscall_faults.injecting(point, new, fault, home / "calls")
@@ -395,7 +396,7 @@ class RestoreTrial:
 
 
 def _trouble_of_half(new: Path) -> str:
-    """A daemon must not take half a restore for its data."""
+    """A daemon must refuse half a restore as its data."""
     if not new.exists() or not any(new.iterdir()):
         return ""
     copy = new.with_name("copy")
@@ -411,7 +412,7 @@ def _trouble_of_half(new: Path) -> str:
 
 @contextmanager
 def unchanged(folder: Path) -> Iterator[None]:
-    """Nothing in it differs when the block is left."""
+    """Check that nothing in it has changed when the block ends."""
     before = _content(folder)
     yield
     assert _content(folder) == before
@@ -422,4 +423,4 @@ def _content(folder: Path) -> dict[Path, bytes]:
 
 
 def _nothing(_: int) -> None:
-    """Nobody looks at how far it is."""
+    """Ignore the progress."""

@@ -1,7 +1,7 @@
-"""A trial under a daemon that is struck at one of its system calls, and the daemon after that one.
+"""A trial on a daemon that is struck at one of its system calls, and the daemon after it.
 
-A trial is counted once for its points, and done once for each point that is struck. Invariant: an
-offline check finds no damage in what a struck daemon left, before the next one starts on it.
+A trial runs once to count its points, and once for each point that is struck. Invariant: an offline
+check finds no damage in what a struck daemon left, before the next one starts on it.
 """
 
 import os
@@ -30,22 +30,22 @@ from support.syscall_faults import CALLS, MISSED, Point
 SMALL = (str(Path(__file__).parents[1] / "scenarios" / "programs" / "small_daemon.py"),)
 SYNCS = ("fdatasync", "fsync")
 IGNORED = ("fdatasync", ".")
-"""SQLite does not look at what comes of syncing a directory; what it would have made durable, the
-daemon has synced before."""
+"""SQLite ignores the result of syncing a directory; what that would have made durable, the daemon
+has synced before."""
 SYNCED = ("pwritev2",)
 WRITTEN = re.compile(r", (\d+), 0$")
-"""Position and flags of a pwritev2."""
+"""The position and flags of a pwritev2."""
 
 J = TypeVar("J")
 
 
 async def _nothing_more(_: Path) -> str:
-    """The offline check is all that looks at what is left."""
+    """Judge nothing more: the offline check is enough."""
     return ""
 
 
 async def _nobody(_: object, __: Path) -> str:
-    """What it said is all that there is to judge."""
+    """Judge nothing more: its output is enough."""
     return ""
 
 
@@ -54,7 +54,7 @@ class Trial(Generic[J]):
     """Work on a daemon, and what must hold after it."""
 
     journal: Callable[[], AbstractAsyncContextManager[J]]
-    """What was tried, and what was answered."""
+    """The work, with notes of what was tried and what was answered."""
     perform: Callable[[J, str, Awaitable[object]], Awaitable[bool]]
     check: Callable[[str, J], Awaitable[None]]
     left: Callable[[Path], Awaitable[str]] = _nothing_more
@@ -62,10 +62,10 @@ class Trial(Generic[J]):
     next_life: str = "next"
     """Where the next daemon listens."""
     judge: Callable[[J, Path], Awaitable[str]] = _nobody
-    """What is wrong with what that one leaves as it ends."""
+    """What is wrong with the data directory when that daemon ends."""
 
     async def points(self, calls: Sequence[str] = CALLS) -> list[Point]:
-        """What can be struck in it, in the order in which it comes."""
+        """The points at which it can be struck, in their order."""
         with short_directory() as directory:
             output = directory / "calls"
             tracer = syscall_faults.counting(output, calls)
@@ -75,11 +75,11 @@ class Trial(Generic[J]):
             return syscall_faults.points_in(output, syscall_faults.data_in(directory), calls)
 
     async def syncs(self) -> list[Point]:
-        """The syncs in it."""
+        """Those of them that are syncs."""
         return [each for each in await self.points(SYNCS) if (each.call, each.path) != IGNORED]
 
     async def killed_at(self, point: Point) -> str:
-        """Kill a daemon there, and judge the next one."""
+        """Kill a daemon at a point, and judge the next one."""
         async with self.journal() as journal:
             with short_directory() as directory:
                 data = syscall_faults.data_in(directory)
@@ -92,9 +92,9 @@ class Trial(Generic[J]):
                 return await self._judged(directory, journal)
 
     async def failed_at(self, point: Point) -> str:
-        """Have a sync fail, and judge the daemon and the next one.
+        """Let a sync fail, and judge the daemon and the next one.
 
-        The disk forgets then what the segment file had not synced.
+        The disk then loses what the segment file had not synced.
         """
         async with self.journal() as journal:
             with short_directory() as directory:
@@ -111,7 +111,8 @@ class Trial(Generic[J]):
                 return await self._judged(directory, journal)
 
     async def refused_at(self, point: Point) -> str:
-        """Have a write find no room, once: all is done nevertheless, and the next one is sound."""
+        """Let a write find no room, once: all work is done nevertheless, and the next daemon is
+        sound."""
         async with self.journal() as journal:
             with short_directory() as directory:
                 data, output = syscall_faults.data_in(directory), directory / "calls"
@@ -172,7 +173,7 @@ ERRANDS = Trial(
     errand_trial.check,
     judge=errand_trial.judged,
 )
-"""Operators deal with what failed."""
+"""Operators handle failed records."""
 GROWTH = Trial(
     growth_trial.growing,
     growth_trial.perform,
@@ -180,4 +181,4 @@ GROWTH = Trial(
     left=growth_trial.left,
     next_life=syscall_faults.FIRST_LIFE,
 )
-"""A topic that grows, under programs that live on."""
+"""A topic grows under programs that survive the daemon."""

@@ -1,9 +1,9 @@
-"""Every system call that a daemon makes on its files, as a point where it can be struck.
+"""Every system call that a daemon makes on its files, as a point at which it can be struck.
 
-A run under `counting` tells which points there are (`points_in`); a run under `injecting` has one
-of them struck: the process is killed as it enters the call, or the call fails. strace counts the
-calls of each thread by itself, which does no harm: a file belongs to one thread at a time.
-Invariant: the daemon stays the child of whoever started it, so exit codes and signals are its own.
+A run under `counting` tells which points there are (`points_in`); in a run under `injecting` one of
+them is struck: the process is killed as it enters the call, or the call fails. strace counts the
+calls of each thread separately, which does no harm: a file belongs to one thread at a time.
+Invariant: the daemon stays a child of whoever started it, so exit codes and signals are its own.
 """
 
 import asyncio
@@ -26,23 +26,23 @@ CALLS = (
     *("write", "pwrite64", "pwritev", "pwritev2", "fdatasync", "fsync"),
     *("rename", "unlink", "openat", "mkdir", "ftruncate", "fallocate"),
 )
-"""What changes a directory or makes it durable."""
+"""Calls that change a directory or make it durable."""
 KILL = "signal=KILL"
-"""The process ends as it enters the call, which is not done."""
+"""The process is killed as it enters the call, which is not done."""
 FAIL = "error=EIO"
 NO_ROOM = "error=ENOSPC"
 
 FIRST_LIFE = "first"
-"""Where a daemon under work listens, in its directory."""
+"""The name of the socket, in the daemon's directory, at which a daemon under work listens."""
 
 AT_ONCE = 4
-"""Runs beside each other: each spends half of its time waiting."""
+"""How many runs go in parallel: each spends half of its time waiting."""
 RUN_S_MAX = 180.0
 SLOW = "too slow"
 MISSED = "missed"
-"""The call did not come. How calls fall together differs a little from run to run."""
+"""The call did not come: which calls are merged differs a little from run to run."""
 MISSED_SHARE_MAX, MISSED_MAX = 0.2, 2
-"""In all points a share of them, in a sample so many."""
+"""A share of all points in a full proof, or a number of them in a sample."""
 
 P = TypeVar("P")
 
@@ -57,7 +57,7 @@ class Point:
 
     call: str
     path: str
-    """Below the data directory."""
+    """Its path below the data directory."""
     number: int
 
     def __str__(self) -> str:
@@ -66,23 +66,24 @@ class Point:
 
     @property
     def kind(self) -> tuple[str, str]:
-        """What calls of the same sort on files of the same sort have in common."""
+        """What similar calls on similar files have in common."""
         return self.call, _NUMBERED.sub("N", self.path)
 
 
 def counting(output: Path, calls: Sequence[str] = CALLS) -> list[str]:
-    """The command that notes such calls of the program after it in a file."""
+    """The command that writes such calls of the program after it to a file."""
     return [*_strace(output, calls), "--seccomp-bpf", "-y"]
 
 
 def injecting(
     point: Point, data: Path, fault: str, output: Path, also: Sequence[str] = ()
 ) -> list[str]:
-    """The command that has one call of the program after it struck by a fault.
+    """The command that strikes one call of the program after it with a fault.
 
-    Calls of that kind on the file are noted, and ``also`` others.
+    It also notes calls of that kind on the file, and the ``also`` ones.
     """
-    # A signal cannot be had where only some calls stop the process, an error can.
+    # No signal can be sent if strace stops the process only at some calls, but an error can be
+    # injected.
     quick = () if fault == KILL else ("--seccomp-bpf",)
     inject = f"inject={point.call}:{fault}:when={point.number}"
     return [
@@ -96,7 +97,7 @@ def injecting(
 
 
 def points_in(output: Path, data: Path, calls: Sequence[str] = CALLS) -> list[Point]:
-    """All points of a run that was counted, in the order in which they came."""
+    """All points of a run that was counted, in their order."""
     counts: Counter[tuple[str, str]] = Counter()
     points: list[Point] = []
     for line in output.read_text(errors="replace").splitlines():
@@ -111,8 +112,8 @@ def points_in(output: Path, data: Path, calls: Sequence[str] = CALLS) -> list[Po
 
 
 def chosen(points: Sequence[Point], count: int) -> Sequence[Point]:
-    """So many of the points, the same each time: of every kind one, while there is room, and
-    others; or all of them in the full proof.
+    """This many of the points, the same each time: first one of every kind, then others; or all of
+    them in the full proof.
     """
     if FULL:
         return points
@@ -137,9 +138,10 @@ async def lived(
     tracer: Sequence[str],
     program: Sequence[str],
 ) -> tuple[int, str]:
-    """A daemon's life under some work: its exit code, and what it said.
+    """A daemon's life under some work: its exit code, and its output.
 
-    The work gets its endpoint and its end, and tells whether all was done; if so it is stopped.
+    The work gets its endpoint and its end, and returns whether it was completed; if so, the daemon
+    is stopped.
     """
     try:
         arguments = serving(directory, FIRST_LIFE)
@@ -155,7 +157,7 @@ async def lived(
 
 
 def serving(directory: Path, life: str) -> tuple[str, ...]:
-    """Arguments of a daemon. A life that is to be met at once listens elsewhere: channels of a
+    """Arguments of a daemon. A daemon that must be reached at once listens elsewhere: channels of a
     process to one address share how long they wait after a failure.
     """
     return ("--data-dir", str(data_in(directory)), "--listen", f"unix:{directory}/{life}")
@@ -167,7 +169,7 @@ def data_in(directory: Path) -> Path:
 
 
 def damage_in(data: Path) -> list[Finding]:
-    """What an offline check calls damage; nothing where no daemon came so far as to begin."""
+    """The damage that an offline check finds; empty if no daemon got as far as to begin."""
     if not (data / FORMAT_NAME).exists():
         return []
     with DataDirectory.existing(data) as directory:
@@ -176,9 +178,9 @@ def damage_in(data: Path) -> list[Finding]:
 
 
 async def assert_all_sound(points: Iterable[P], run: Callable[[P], Awaitable[str]]) -> None:
-    """Strike each of the points; the run says what is wrong, nothing, or `MISSED`.
+    """Strike each of the points; the run returns what is wrong, nothing, or `MISSED`.
 
-    A run that takes too long beside others is done once more, alone: what hangs does so again.
+    A run that takes too long beside others is repeated alone: if it hangs, it does so again.
     """
     found = await _outcomes(points, run, AT_ONCE)
     slow = [point for point, outcome in found.items() if outcome.startswith(SLOW)]
@@ -212,7 +214,7 @@ async def _outcomes(
 
 
 def _nothing(_: int) -> None:
-    """Nobody looks at how far a check is."""
+    """Ignore the progress of a check."""
 
 
 def _strace(output: Path, calls: Sequence[str]) -> list[str]:

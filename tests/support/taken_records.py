@@ -1,4 +1,4 @@
-"""Records that came under a grant and were taken by a run, without a daemon."""
+"""Records that were delivered under a grant and taken by a run, without a daemon."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ Records = Sequence[DeliveredRecord]
 
 
 def grant_of(number: int = 1) -> HeldGrant:
-    """A grant that nobody listens to."""
+    """A grant whose events nobody gets."""
     return HeldGrant(
         number,
         subscription=1,
@@ -26,7 +26,7 @@ def grant_of(number: int = 1) -> HeldGrant:
 
 
 def taken(grant: HeldGrant, base: int, *keys: bytes | None, again: bool = False) -> Records:
-    """Records of a piece that came, one a key; from ``base`` on."""
+    """Records of a delivery from ``base`` on, one for each key."""
     frame = build_frame(
         Columns([b"x"] * len(keys), list(keys), "t"),
         partition=0,

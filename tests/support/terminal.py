@@ -24,7 +24,7 @@ class AtTerminal(pexpect.spawn):  # type: ignore[type-arg] # a class without par
         super().__init__(sys.executable, command, timeout=TIMEOUT_S, encoding="utf-8")
 
     def _spawnpty(self, args: list[bytes], **_: object) -> PtyProcess:
-        """What `pexpect` calls to start a process."""
+        """Called by `pexpect` to start a process."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", ROWS, COLUMNS, 0, 0))
         try:

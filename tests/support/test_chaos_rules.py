@@ -1,4 +1,5 @@
-"""Each rule of a chaos run, broken by the shortest lines that break it, and kept by near ones."""
+"""Each rule of a chaos run, broken by the shortest lines that break it, and kept by similar
+ones."""
 
 from itertools import islice
 

@@ -33,7 +33,7 @@ asyncio.run(DaemonProcess.start(said, program=[program], tracer=tracer, from_not
 
 
 class NeverListens:
-    """A program in place of a daemon, which says only what its number is."""
+    """A program in place of a daemon, which only prints its process id."""
 
     def __init__(self, folder: Path, *, traced: bool) -> None:
         self.program = folder / "never_listens.py"
@@ -42,9 +42,9 @@ class NeverListens:
         self.tracer = counting(folder / "calls") if traced else []
 
     async def pid(self) -> int:
-        """Its number, once it runs."""
+        """Its process id, once it runs."""
         async with asyncio.timeout(PATIENCE_S):
-            # What another process writes has no event here.
+            # No event here tells what another process writes.
             while not self.said.exists():  # noqa: ASYNC110
                 await asyncio.sleep(POLL_S)
         return int(self.said.read_text())

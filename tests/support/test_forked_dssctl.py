@@ -1,4 +1,4 @@
-"""A `dssctl` that a shell starts is forked, and is as any other to the shell."""
+"""A `dssctl` that a shell starts is forked, but behaves like any other for the shell."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Runs of pytest in two workers, each on a file of its own."""
+"""Runs of pytest in two workers, each on a test file of its own."""
 
 import os
 import re
@@ -18,7 +18,7 @@ RUN_S_MAX = 60
 
 
 def ran(folder: Path, text: str, *options: str) -> "subprocess.CompletedProcess[str]":
-    """What came of a file of tests. Nothing of this run's own plugins reaches it."""
+    """The result of a test file. Nothing of this run's own plugins reaches it."""
     (folder / "test_it.py").write_text(f"import os, signal, sys, time, pytest\n{text}")
     command = (*("-p", "support.forked_run", "-p", "no:cacheprovider"), *options, "test_it.py")
     return subprocess.run(
@@ -79,7 +79,7 @@ def test_each_test_runs_once_in_one_of_the_workers(
     said = re.findall(r"^said (\d+) by (\d+) in (\S+)$", all_ran.stdout, re.MULTILINE)
     assert sorted(int(number) for number, _, _ in said) == sorted({*range(MANY)} - {8, 9})
     assert len({place for _, _, place in said}) == len(said)
-    # One of two was killed, and another one came in its place.
+    # One of two was killed, and another one replaced it.
     assert len({worker for _, worker, _ in said}) <= 3
 
 

@@ -1,4 +1,4 @@
-"""The judge of ordered groups finds each way in which a key may be turned over."""
+"""The judge of ordered groups finds each way in which the order of a key may be broken."""
 
 from support.ordered_members import BEGAN, DONE, FAILED, Life, Told, done, inversions
 
@@ -6,7 +6,7 @@ KEYS = ["a", "b", "a", None, "a"]
 
 
 def told(*lives: str) -> Told:
-    """Lives that said these words: what, number and moment of each, with commas between."""
+    """Lives with these reports: what, number and moment of each, separated by commas."""
     heard = Told()
     for number, said in enumerate(lives):
         life = Life(number)

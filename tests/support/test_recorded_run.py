@@ -1,4 +1,4 @@
-"""What observers tell, in the shapes in which real runs tell it, and what is made of it."""
+"""Reports of observers, in the forms of real runs, and the histories made of them."""
 
 import math
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class Standing:
 
 @dataclass(slots=True)
 class Record:
-    """A record that a member in this process was given."""
+    """A record that a member in this process was handed."""
 
     offset: int
     payload: bytes
@@ -61,7 +61,7 @@ class Record:
 
 
 class Lines:
-    """What a member process says, a nanosecond a line."""
+    """The output of a member process, one line in each nanosecond."""
 
     def __init__(self, at_ns: int) -> None:
         self.at_ns = at_ns
@@ -110,7 +110,7 @@ def judged(
     floor: int = DONE,
     epoch: int = 2,
 ) -> list[Event]:
-    """The history, if nothing in it is wrong."""
+    """The history, if no rule is broken."""
     recorded.judge(path, log, [Standing(S, epoch, Progress(floor))])
     return list(read_history(path))
 
@@ -194,7 +194,7 @@ def test_a_grant_that_is_heard_of_late_was_stored_before_its_successor(
     start_ns = monotonic_ns()
     lines = Lines(start_ns).granted(2).handed(0, epoch=2).acked(0, epoch=2)
     recorded.heard("bob", lines.handed(1, epoch=2).acked(1, epoch=2).said)
-    # It was frozen, and says now what it was lent before; then it is told of a grant once more.
+    # It was frozen, and reports only now what it was lent before; then it gets a grant once more.
     recorded.heard("ann", Lines(start_ns + 500).granted(1).said)
     recorded.heard("bob", Lines(start_ns + 600).granted(2, floor=1).said)
     events = judged(recorded, path)
@@ -243,7 +243,7 @@ async def test_a_member_in_this_process_tells_what_it_was_told(
     recorded.granted(GrantNotice(S, 1, 0))
     for record in (Record(0, b"a"), Record(1, b"b")):
         recorded.handed_out("ann", record)
-        # Again and again, until one of the acks waits for its answer.
+        # Repeated until one of the acks waits for its answer.
         for _ in range(math.ceil(SYNC_EVERY / 2)):
             await recorded.acknowledge("ann", record)
     durable = [each.acked for each in judged(recorded, path) if isinstance(each, AckDurable)]

@@ -1,4 +1,4 @@
-"""What is said of points that were struck, one by one."""
+"""The reports about points that were struck, one by one."""
 
 import asyncio
 from collections import Counter

@@ -1,6 +1,6 @@
-"""A real terminal, kept by tmux: keys in, screen out.
+"""A real terminal, run by tmux: keys in, screen out.
 
-Invariant: its server is of its own and ends with the block; nothing is left behind.
+Invariant: it has its own tmux server, which ends with the block; nothing is left behind.
 """
 
 import os
@@ -33,11 +33,11 @@ class TmuxTerminal:
     def run(
         self, command: Sequence[str], size: tuple[int, int], environment: Mapping[str, str]
     ) -> None:
-        """Run a program; what it printed stays on the screen after its end."""
+        """Run a program; its output stays on the screen after its end."""
         columns, lines = map(str, size)
         self._tmux(
             *("new-session", "-d", "-x", columns, "-y", lines),
-            # A shell tells the exit code: tmux now and then misses the end of its child.
+            # A shell prints the exit code, because tmux now and then misses the end of its child.
             *("sh", "-c", '"$@"; echo $? >"$0"', str(self._told), *command),
             *(";", "set", "-g", "remain-on-exit", "on", ";", "set", "-s", "escape-time", "0"),
             environment=environment,
@@ -53,12 +53,12 @@ class TmuxTerminal:
 
     @property
     def screen(self) -> str:
-        """What is on the screen."""
+        """The text on the screen."""
         return self._tmux("capture-pane", "-p")
 
     @property
     def printed(self) -> str:
-        """The screen, and what was scrolled out of it."""
+        """The screen, with what was scrolled out of it."""
         return self._tmux("capture-pane", "-p", "-S", "-")
 
     @property
@@ -68,7 +68,7 @@ class TmuxTerminal:
         return int(told) if told.endswith("\n") else None
 
     def until(self, *texts: str, gone: str = "") -> str:
-        """The screen, once all of these are on it, and nothing that should be gone."""
+        """The screen, once all of these texts are on it, and none of those that should be gone."""
         last_at = time.monotonic() + SEEN_S_MAX
         while True:
             screen = self.screen
@@ -78,7 +78,7 @@ class TmuxTerminal:
             time.sleep(LOOK_AGAIN_S)
 
     def wake(self) -> None:
-        """Let the program go on, once it has stopped itself, as `fg` of a shell does."""
+        """Let the program continue after it has stopped itself, as `fg` of a shell does."""
         shell = self._tmux("display-message", "-p", "#{pane_pid}").strip()
         (program,) = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
         last_at = time.monotonic() + SEEN_S_MAX
@@ -98,7 +98,7 @@ class TmuxTerminal:
 
 @contextmanager
 def terminal(folder: Path) -> Iterator[TmuxTerminal]:
-    """A terminal; where there is no tmux, the test is left out."""
+    """A terminal; the test is skipped if there is no tmux."""
     if shutil.which("tmux") is None:
         leave_out(TMUX, "there is no tmux")
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""A data directory whose events are known, while no daemon runs on it."""
+"""A data directory with given events, on which no daemon runs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from dssd.store.sqlite import SqliteStore
 
 
 class SetClock(Clock):
-    """Stands at a wall time."""
+    """A clock that stands at a wall time."""
 
     __slots__ = ("at_ms",)
 
@@ -24,7 +24,7 @@ class SetClock(Clock):
 
 
 async def tell_in(path: Path, at_ms: int, events: Sequence[Event]) -> None:
-    """Tell the events, as a daemon would have at that time; the directory is made if need be."""
+    """Tell the events, as a daemon would have at that time; creates the directory if need be."""
     with DataDirectory(path) as directory:
         store = await SqliteStore.open(directory.store_path)
         async with await Events.open(store, SetClock(at_ms)) as opened:

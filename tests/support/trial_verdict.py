@@ -1,8 +1,8 @@
 """What must hold of a daemon that was started again after a trial, however the trial ended.
 
-Every acknowledged record is there, once, where its ack said, in its producer's order; offsets have
-no gap; nothing is there that nobody sent; what was durably settled does not come again, what was
-handed out comes marked, and everything else comes. The daemon takes records again.
+Every acknowledged record is there, once, at the offset of its ack, in its producer's order; offsets
+have no gap; nothing is there that nobody sent. Durably settled records do not come again, those
+that were handed out come marked, and everything else comes. The daemon takes records again.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ PATIENCE_S = 60.0
 
 
 async def check(endpoint: str, journal: Journal) -> None:
-    """Look at all that a client can see. It leaves one more record, and the group without lag."""
+    """Check all that a client can see. It leaves one more record, and the group without lag."""
     async with dss_client.connect(MEMBER, endpoint=endpoint) as client:
         names = {summary.topic.name for summary in await client.topics.list()}
         assert journal.created - journal.removing <= names, f"a topic was lost: {names}"
@@ -32,7 +32,8 @@ async def check(endpoint: str, journal: Journal) -> None:
 
 
 async def read(client: Client, topic: str) -> dict[Place, bytes]:
-    """All that a topic holds; its streams without a gap, and as long as they say."""
+    """All records of a topic; checks that its streams have no gap, and the length that they
+    report."""
     ends = {
         f"{topic}/0/{bounds.partition}": bounds.end
         for bounds in (await client.topics.describe(topic)).producing.streams
@@ -71,7 +72,7 @@ def _check_topic(topic: str, stored: dict[Place, bytes], journal: Journal) -> No
 
 
 async def _check_group(client: Client, stored: dict[Place, bytes], journal: Journal) -> None:
-    """Take what the group has left, and settle it."""
+    """Take the remaining records of the group, and settle them."""
     if not stored:
         assert not journal.settled
         return

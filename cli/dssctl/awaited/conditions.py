@@ -1,7 +1,7 @@
-"""Conditions like ``lag=0`` or ``gone``, over a picture of what is waited for.
+"""Conditions like ``lag=0`` or ``gone``, over a picture of the thing that is waited for.
 
-A picture has the fields of its kind; it is None where the thing is not there. Words stand for
-fields of their own.
+A picture has the fields of its kind; it is None if the thing does not exist. Some words stand for
+conditions on fields.
 """
 
 import operator
@@ -25,7 +25,7 @@ SPANS = {"group": ("oldest",)}
 TEXTS = {**dict.fromkeys(NUMBERS, ("state",)), "group": ("state", "health")}
 WORDS = {
     "group": {
-        # Members that came are given nothing before the next rebalance.
+        # New members get nothing before the next rebalance.
         "streams-moved": "moving=0,state!=rebalancing",
         "paused": "state=paused",
         "active": "state=active",
@@ -52,7 +52,7 @@ _OPERATORS: dict[str, Callable[[int, int], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One, as it was written."""
+    """One condition, as it was written."""
 
     text: str
     field: str
@@ -61,7 +61,7 @@ class Condition:
     value: int | str = 0
 
     def holds(self, picture: Picture | None) -> bool:
-        """Whether it does now."""
+        """Whether it holds now."""
         if self.field == GONE:
             return picture is None
         if picture is None:
@@ -77,7 +77,7 @@ class Condition:
         return _OPERATORS[self.comparison](is_now if isinstance(is_now, int) else 0, self.value)
 
     def is_now(self, picture: Picture | None, kind: str) -> str:
-        """How it stands, as a person reads it."""
+        """The present value, as a person reads it."""
         if picture is None:
             return "it is not there"
         if self.field in (GONE, EXISTS):
@@ -91,10 +91,10 @@ class Condition:
 
 
 def conditions_of(kind: str, texts: Sequence[str]) -> tuple[Condition, ...]:
-    """All that are to hold; several may stand in one text, joined by commas.
+    """All conditions that must hold; one text may have several, separated by commas.
 
     Raises:
-        IllegalArgument: one is none for things of this kind.
+        IllegalArgument: one does not fit things of this kind.
     """
     return tuple(
         _condition(kind, written, each)
@@ -114,7 +114,7 @@ def _condition(kind: str, written: str, text: str) -> Condition:
     if field in TEXTS[kind] and comparison in ("=", "!="):
         return Condition(written, field, comparison, value)
     if field in SPANS.get(kind, ()) and comparison in ("<", "<="):
-        # An age that only grows is no change that a watch tells of.
+        # An age that only grows is no change that a watch reports.
         return Condition(written, field, comparison, parse_span_ms(value))
     if field in NUMBERS[kind] and value.isascii() and value.isdigit():
         return Condition(written, field, comparison, int(value))

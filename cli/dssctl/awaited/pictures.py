@@ -1,7 +1,7 @@
 """Pictures of groups, sessions, operations and the daemon, each time that they change.
 
-Invariant: nothing is asked again and again where a watch tells of changes; only a daemon that is
-not there yet cannot tell. A feed ends when no other picture can come.
+Invariant: nothing is polled if a watch reports its changes; only a daemon that does not exist yet
+cannot be watched. A feed ends when no other picture can come.
 """
 
 import asyncio
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from dss_client import Client, Group, WatchedValue, WatchKey, WatchUpdate
 
 DAEMON_LOOK_S = 0.2
-"""Between two looks for a daemon that is not there yet: a start takes seconds."""
+"""The pause between two looks for a daemon that does not exist yet: a start takes seconds."""
 
 DAEMON_LOOK_TIMEOUT_S = 2.0
-"""For one of them: a daemon that starts takes calls before it answers them."""
+"""The timeout of one look: a daemon that starts accepts calls before it answers them."""
 
 
 Pictures = AsyncGenerator[Picture | None, None]
@@ -31,10 +31,10 @@ _CHANGING_HANDS = ("granting", "revoking", "revoked")
 async def group_pictures(
     client: "Client", name: str, conditions: tuple[Condition, ...]
 ) -> Pictures:
-    """Of a group.
+    """Pictures of a group.
 
     Raises:
-        GroupNotFound: it is not there, or is gone, and no condition speaks of that.
+        GroupNotFound: it does not exist or was removed, and no condition is about that.
         GroupAmbiguous: several have the name.
     """
     may_be_gone = any(each.field in (GONE, EXISTS) for each in conditions)
@@ -45,7 +45,7 @@ async def group_pictures(
         if not may_be_gone:
             raise
     seen: dict[WatchKey, WatchedValue] = {}
-    # A group of thousands of streams is told in a line, unless they are asked for.
+    # The watch reports a group of thousands of streams in one line, unless streams are asked for.
     streams = ("grants",) if any(each.field == MOVING for each in conditions) else ()
     async with aclosing(client.watch("groups", *streams, groups=[name], all=True)) as watched:
         async for update in watched:
@@ -72,7 +72,7 @@ async def _group_picture(
     picture = _of_group(group, seen)
     if group.lag_exact or all(each.holds(picture) for each in conditions):
         return picture
-    # A watch does not count what a filter takes of a topic; a question does.
+    # A watch does not count how many records of a topic a filter matches; a question does.
     try:
         return _of_group((await client.groups.describe(name)).group, seen)
     except GroupNotFound:
@@ -103,7 +103,7 @@ def _of_group(group: "Group", seen: "dict[WatchKey, WatchedValue]") -> Picture:
 
 
 async def session_pictures(client: "Client", client_id: str) -> Pictures:
-    """Of a session."""
+    """Pictures of a session."""
     from dss_client import SessionSummary
 
     seen: dict[WatchKey, WatchedValue] = {}
@@ -121,7 +121,7 @@ async def session_pictures(client: "Client", client_id: str) -> Pictures:
 
 
 async def operation_pictures(client: "Client", number: int) -> Pictures:
-    """Of an operation, until it has ended.
+    """Pictures of an operation, until it has ended.
 
     Raises:
         OperationNotFound: there is none.
@@ -136,7 +136,7 @@ async def operation_pictures(client: "Client", number: int) -> Pictures:
 
 
 async def daemon_pictures(client: "Client") -> Pictures:
-    """Of the daemon; None while nobody answers."""
+    """Pictures of the daemon; None while nobody answers."""
     while True:
         try:
             async with asyncio.timeout(DAEMON_LOOK_TIMEOUT_S):
@@ -144,7 +144,7 @@ async def daemon_pictures(client: "Client") -> Pictures:
         except (Unreachable, TimedOut, TimeoutError):
             yield None
         except DssError as told:
-            # It answers, and is not ready.
+            # It answers, but is not ready.
             yield {"state": told.code, "sessions": 0, "groups": 0}
         else:
             yield {"state": status.state, "sessions": status.sessions, "groups": status.groups}

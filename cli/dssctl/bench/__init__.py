@@ -1,4 +1,4 @@
 """``dssctl bench``: how fast the daemon at hand is, seen from here.
 
-Invariant: it touches a topic and a group of its own alone, and removes both however it ends.
+Invariant: it only uses a topic and a group of its own, and removes both however it ends.
 """

@@ -19,7 +19,7 @@ class Part:
 
     @property
     def item(self) -> Item:
-        """As the renderer takes it."""
+        """The item for the renderer."""
         seconds = max(self.seconds, 1e-9)
         ordered = sorted(self.latencies_s)
         return {
@@ -36,7 +36,7 @@ class Part:
 
 
 def _percentile_ms(ordered: Sequence[float], share: float) -> float | None:
-    """The value that so many of them do not exceed; None where there are none."""
+    """The value that this percentage of them does not exceed; None if there are none."""
     if not ordered:
         return None
     last = len(ordered) - 1

@@ -1,4 +1,4 @@
-"""Running a bench: publish and deliver as fast as it goes, then one record after the other."""
+"""Running a bench: publish and deliver as fast as possible, then one record after the other."""
 
 import asyncio
 import secrets
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from dss_client import Client, Producer, Subscription
 
 BENCH_FRAMES_OUT = 4
-"""Such hand-overs that wait for their answers at a time: what keeps a disk busy."""
+"""How many appends wait for their answers at a time: enough to keep a disk busy."""
 
 BENCH_BYTES_MAX = 4 << 30
 BENCH_DISK_PART = 0.1
-"""What a bench may publish: no more than that, nor than this part of what is free."""
+"""The most that a bench may publish: this many bytes, and this share of the free space."""
 
 BENCH_KEPT_MS = 3_600_000
-"""The retention of its topic, in case that nobody is left to remove it."""
+"""The retention of its topic, in case nobody is left to remove it."""
 
 BENCH_DRAIN_S = 30.0
-"""For what was published to come back; longer means that delivery stands still."""
+"""How long published records may take to come back; longer means that delivery stands still."""
 
 BENCH_CLEAN_UP_S = 15.0
-"""For removing topic and group at the end; a daemon that is gone cannot."""
+"""The timeout for removing topic and group at the end; a daemon that is gone cannot do it."""
 
 BENCH_SHOWN_EVERY_S = 0.2
-"""Between two looks at how far it is."""
+"""The pause between two updates of the progress."""
 
 
 Show = Callable[[int, int], None]
@@ -51,13 +51,13 @@ class BenchPlan:
     partitions: int
     durability: str
     single_records: int
-    """For latencies, one after the other."""
+    """Records for latencies, one after the other."""
     seconds: float
-    """For publishing, at most."""
+    """The longest time for publishing."""
 
     @property
     def bytes(self) -> int:
-        """Of all payloads."""
+        """The bytes of all payloads."""
         return self.records * self.size_bytes
 
 
@@ -75,7 +75,7 @@ async def measured(settings: Settings, plan: BenchPlan, show: Show) -> list[Part
 
     Raises:
         IllegalArgument: it would take too much of the disk.
-        TimedOut: what was published does not come back.
+        TimedOut: published records do not come back.
         DssError: the daemon is away, or refuses.
     """
     name = f"dssctl-bench-{secrets.token_hex(4)}"
@@ -108,7 +108,7 @@ async def _require_room(client: "Client", settings: Settings, plan: BenchPlan) -
 async def _own_topic(
     client: "Client", settings: Settings, name: str, plan: BenchPlan
 ) -> AsyncIterator[None]:
-    """A topic and a group that are gone afterwards, also after Ctrl-C."""
+    """A topic and a group that are removed afterwards, even after Ctrl-C."""
     try:
         await in_time(
             settings,
@@ -116,7 +116,7 @@ async def _own_topic(
                 name,
                 partitions=plan.partitions,
                 durability=plan.durability,
-                # Where this process is killed, the records go soon by themselves.
+                # If this process is killed, retention removes the records soon.
                 retention_ms=BENCH_KEPT_MS,
             ),
         )
@@ -143,7 +143,7 @@ async def _at_full_speed(
         took = perf_counter() - began
         if progress.delivered >= progress.published:
             delivering.cancel()
-        # Not awaited itself: that would take our own cancellation for its.
+        # Not awaited directly, because then our own cancellation would look like the task's.
         await asyncio.wait([delivering])
         delivered_s = perf_counter() - began
         shown.cancel()
@@ -155,7 +155,7 @@ async def _at_full_speed(
 
 
 async def _publish(plan: BenchPlan, producer: "Producer", progress: _Progress) -> list[float]:
-    """Frames, a few at a time; how long each took until it was stored."""
+    """Publish frames, a few at a time; returns how long each took until it was stored."""
     latencies: list[float] = []
     out: deque[asyncio.Task[None]] = deque()
     until = perf_counter() + plan.seconds
@@ -180,7 +180,7 @@ async def _publish(plan: BenchPlan, producer: "Producer", progress: _Progress) -
 
 
 async def _deliver(progress: _Progress, subscription: "Subscription") -> None:
-    """Take and acknowledge until all that was published came."""
+    """Take and acknowledge until all published records came."""
     async with aclosing(subscription.batches()) as batches:
         async for batch in batches:
             await batch.ack()
@@ -198,7 +198,7 @@ async def _show(plan: BenchPlan, progress: _Progress, show: Show) -> None:
 async def _one_by_one(
     plan: BenchPlan, producer: "Producer", subscription: "Subscription"
 ) -> list[Part]:
-    """A record at a time: until it was stored, and until it was here."""
+    """One record at a time: how long until it was stored, and until it arrived here."""
     acks: list[float] = []
     ends: list[float] = []
     began = perf_counter()

@@ -1,5 +1,5 @@
-"""``dssctl check``: one measurement against bounds, as monitoring systems read it.
+"""``dssctl check``: one measurement against bounds, in the conventions of monitoring systems.
 
-Invariant: the exit code says it all, as for Nagios: 0 ok, 1 warning, 2 critical, 3 unknown. Bounds
-and results are pure; only the command asks the daemon.
+Invariant: the exit code tells the result, as for Nagios: 0 ok, 1 warning, 2 critical, 3 unknown.
+Bounds and results are pure; only the command asks the daemon.
 """

@@ -1,6 +1,6 @@
-"""Bounds with a unit, and what a value is against them.
+"""Bounds with a unit, and the status of a value under them.
 
-Invariant: a bound is written with the unit of what it bounds, or refused: nothing is guessed.
+Invariant: a bound is written with the unit of its value, or refused: nothing is guessed.
 """
 
 import re
@@ -20,7 +20,7 @@ _THOUSANDS = {"": 1, "k": 1_000, "M": 1_000_000}
 
 
 class Status(IntEnum):
-    """As Nagios counts; the exit code."""
+    """Nagios statuses; each is its exit code."""
 
     OK = 0
     WARNING = 1
@@ -30,7 +30,7 @@ class Status(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What is measured, how its bounds are written and told, and which way is bad."""
+    """What is measured, how its bounds are written and printed, and which direction is bad."""
 
     name: str
     """``records``, ``seconds``: the end of a metric's name, in the unit that Prometheus wants."""
@@ -38,20 +38,20 @@ class Unit:
     shown: Callable[[float], str]
     low_is_bad: bool = False
     tells_bound: bool = True
-    """Whether the bound adds anything to the value, for a person."""
+    """Whether the bound tells a person anything beyond the value."""
     metric_factor: float = 1.0
-    """From a value to that of the metric."""
+    """The factor from a value to that of the metric."""
     performance_factor: float = 1.0
     """The same for Nagios."""
     performance_unit: str = ""
-    """As Nagios writes it."""
+    """The unit in Nagios' notation."""
 
 
 def count_of(text: str) -> float:
     """A number like ``500``, ``50k`` or ``2M``.
 
     Raises:
-        typer.BadParameter: it is none.
+        typer.BadParameter: it is not a number.
     """
     found = _COUNT.fullmatch(text)
     if found is None:
@@ -63,7 +63,7 @@ def span_ms_of(text: str) -> float:
     """A span like ``5m``, in milliseconds.
 
     Raises:
-        IllegalSpan: it is none.
+        IllegalSpan: it is not a span.
     """
     return float(parse_span_ms(text))
 
@@ -72,7 +72,7 @@ def share_of(text: str) -> float:
     """A share like ``10%``, as a fraction.
 
     Raises:
-        typer.BadParameter: it is none.
+        typer.BadParameter: it is not a share.
     """
     found = _PERCENT.fullmatch(text)
     if found is None:
@@ -120,26 +120,26 @@ FREE_SHARE = Unit(
 
 
 def presence(shown: str) -> Unit:
-    """Of what is there, 1, or is not, 0."""
+    """1 if something is there, 0 if it is not."""
     return Unit("serving", float, lambda _: shown, low_is_bad=True, tells_bound=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """From where on a value is bad."""
+    """The values from which on it is bad."""
 
     unit: Unit
     warn: float | None = None
     crit: float | None = None
 
     def status(self, value: float) -> Status:
-        """What a value is."""
+        """The status of a value."""
         if self._is_beyond(value, self.crit):
             return Status.CRITICAL
         return Status.WARNING if self._is_beyond(value, self.warn) else Status.OK
 
     def broken_by(self, value: float) -> str:
-        """Which bound a value breaks, as a person reads it; empty where none."""
+        """Which bound a value breaks, as a person reads it; empty if none."""
         broken = {Status.CRITICAL: self.crit, Status.WARNING: self.warn}.get(self.status(value))
         if broken is None or not self.unit.tells_bound:
             return ""
@@ -155,8 +155,8 @@ def bounds_of(unit: Unit, warn: str | None, crit: str | None) -> Bounds:
     """The bounds that were written.
 
     Raises:
-        typer.BadParameter: one is no such quantity, or the warning comes after the worse.
-        IllegalSpan: as the first.
+        typer.BadParameter: one is not such a quantity, or the warning is worse than the other.
+        IllegalSpan: one is not a span.
     """
     low = None if warn is None else unit.read(warn)
     high = None if crit is None else unit.read(crit)

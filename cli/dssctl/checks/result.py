@@ -1,4 +1,4 @@
-"""The result of a check, and its spellings for Nagios and for Prometheus."""
+"""The result of a check, and its formats for Nagios and for Prometheus."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ class Measured:
     """One value against its bounds."""
 
     label: str
-    """Of what: a group, a disk; empty where there is only one."""
+    """What was measured: a group, a disk; empty if there is only one."""
     value: float
     bounds: Bounds
     note: str = ""
-    """Why, where that is known."""
+    """The reason, if it is known."""
 
     @property
     def status(self) -> Status:
-        """What it is."""
+        """The status of the value."""
         return self.bounds.status(self.value)
 
     @property
     def sentence(self) -> str:
-        """For a person."""
+        """The result as a sentence."""
         shown = self.bounds.unit.shown(self.value)
         of = f"{self.label} " if self.label else ""
         why = f" ({self.note})" if self.note else ""
@@ -37,21 +37,21 @@ class Result:
     """The result of a check."""
 
     check: str
-    """``lag`` for one."""
+    """The check's name, such as ``lag``."""
     measured: tuple[Measured, ...]
     failure: str = ""
-    """Why nothing is known; empty where something is."""
+    """Why nothing is known; empty if something is."""
 
     @property
     def status(self) -> Status:
-        """The worst of all."""
+        """The worst status of all."""
         if self.failure:
             return Status.UNKNOWN
         return max((each.status for each in self.measured), default=Status.OK)
 
     @property
     def text(self) -> str:
-        """The sentence of the worst, and how many are as bad."""
+        """The sentence of the worst value, and how many are as bad."""
         if self.failure:
             return self.failure
         if not self.measured:
@@ -63,7 +63,7 @@ class Result:
 
     @property
     def item(self) -> Item:
-        """For programs."""
+        """The item for programs."""
         return {
             "check": self.check,
             "status": self.status.name.lower(),
@@ -118,7 +118,7 @@ def _escaped(label: str) -> str:
 
 
 def _performance(check: str, measured: Measured) -> str:
-    """A value with its bounds: ``3:`` is one below which it is bad."""
+    """A value with its bounds: ``3:`` means that lower values are bad."""
     label = (measured.label or check).replace("'", "''").replace("=", "_")
     unit = measured.bounds.unit
     behind = ":" if unit.low_is_bad else ""
@@ -132,7 +132,7 @@ def _performance(check: str, measured: Measured) -> str:
 
 
 def _digits(value: float) -> str:
-    """A number without an exponent, and no more digits than it needs."""
+    """A number without an exponent, and with no more digits than it needs."""
     return f"{value:.6f}".rstrip("0").rstrip(".")
 
 

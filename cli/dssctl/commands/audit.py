@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 app = noun("audit")
 
 CODES = ("call.done", "call.refused", "operation.applied")
-"""Of the events that tell of calls."""
+"""The codes of events about calls."""
 
 
 @app.command("ls", cls=listing(CALL_KIND, ListRules(newest_last=True)))

@@ -117,7 +117,7 @@ def _report(settings: Settings, job: "Job") -> "tuple[Report, Output]":
     from dss_bulk.audits.report import report_of
 
     async def output(client: "Client") -> "Output":
-        # The last chunk says what all of them gave.
+        # The last chunk has the result of all of them.
         after = job.chunks - 2 if job.published == job.chunks > 1 else None
         return await output_of(client.jobs.chunks(str(job.job_id), after=after))
 
@@ -130,7 +130,7 @@ def _checks(text: str) -> "tuple[Check, ...]":
     """The checks of a list.
 
     Raises:
-        typer.BadParameter: there is no such check.
+        typer.BadParameter: a check does not exist.
     """
     from dss_bulk.audits.partial import PROBLEMS, Check
 

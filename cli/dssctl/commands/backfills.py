@@ -104,7 +104,7 @@ def create(
 
 
 def _check(rule: "RowRule") -> None:
-    """Make sure that a rule is one."""
+    """Make sure that a rule is valid."""
     from dss_bulk.row_rule import NULL_KEYS
 
     if rule.null_key not in NULL_KEYS:
@@ -116,10 +116,10 @@ def _check(rule: "RowRule") -> None:
 def _looked_at(
     settings: Settings, files: Sequence[Path], rule: "RowRule", engine: Engine, *, refuses: bool
 ) -> "Inputs":
-    """The files, and where the engine is of this machine, a look at what their rows give.
+    """The files; if the engine runs on this machine, their rows are checked first.
 
     Raises:
-        RowsRefused: some give no record, and such rows are refused.
+        RowsRefused: some rows cannot become records, and such rows are refused.
     """
     from dss_bulk.backfill_work import looked_through, rows_refused
     from dss_bulk.inputs import Inputs

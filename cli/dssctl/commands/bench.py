@@ -18,7 +18,7 @@ from dssctl.quantities import size_bytes
 from dssctl.tree import Command, settings_of, verb_alone
 
 BENCH_FRAME_RECORDS = 500
-"""Handed over at once; half a usual frame of small records."""
+"""How many are handed over at once: half a usual frame of small records."""
 
 
 BENCH_RECORDS = 100_000
@@ -29,7 +29,7 @@ app = verb_alone("bench")
 
 
 class Benching(Command):
-    """It publishes, so a context that is read-only refuses it."""
+    """It publishes, so a read-only context refuses it."""
 
     impact = Impact.WRITE
 

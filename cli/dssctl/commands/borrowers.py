@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from dss_client import Client, GroupDescription
 
 GROUPS_DESCRIBED_AT_ONCE = 16
-"""By a list of all members: enough to hide the round trip, little of the daemon's calls."""
+"""How many groups a list of all members asks about at once: enough to hide the round trip, and few
+of the daemon's calls."""
 
 
 app = noun("borrowers")
@@ -99,7 +100,7 @@ def _members(description: "GroupDescription") -> list[Item]:
 
 
 async def _every_group(client: "Client") -> "list[GroupDescription]":
-    """Those that have members, a few at once."""
+    """The members of all groups, asked for a few groups at a time."""
     groups = await client.groups.list(filter="borrowers>0")
     names = [f"{group.name}@{group.filter}" for group in groups]
     described: list[GroupDescription] = []

@@ -49,7 +49,7 @@ _NAGIOS, _PROMETHEUS = "nagios", "prometheus"
 
 
 class _StyleOption(KeyOption):
-    """The global option, with two formats more."""
+    """The global option, with two more formats."""
 
     def _set(self, ctx: Any, value: Any) -> None:  # noqa: ANN401 -- Typer's private types
         if value in (_NAGIOS, _PROMETHEUS):
@@ -59,7 +59,7 @@ class _StyleOption(KeyOption):
 
 
 class Checking(Command):
-    """A check: its result may be written for Nagios or for Prometheus."""
+    """A check: its result may be formatted for Nagios or for Prometheus."""
 
     def __init__(self, name: str | None, **attributes: Any) -> None:  # noqa: ANN401 -- Typer's own
         super().__init__(name, **attributes)
@@ -170,7 +170,7 @@ def stuck(
     async def look(client: "Client") -> Result:
         names: list[str | None] = list(group) if group else [None]
         found = [each for name in names for each in await client.groups.stuck(name)]
-        # As for the alert DssGroupStuck: who paused it knows of it.
+        # As for the alert DssGroupStuck: whoever paused it knows about it.
         found = [each for each in found if each.level == "problem"]
         note = f"{found[0].group}: {found[0].reason.sentence}" if found else ""
         return Result("stuck", (Measured("", len(found), bounds, note),))
@@ -215,7 +215,7 @@ def daemon(
         answer = Measured("answers in", took_ms, bounds)
         if status.state == "serving":
             return Result("daemon", (answer,))
-        # It is one thing that must be there, and it is not as it must be.
+        # This one thing must be there, and must be in order.
         serving = Bounds(presence(status.state), crit=1)
         return Result("daemon", (answer, Measured("", 0, serving, status.state_reason)))
 

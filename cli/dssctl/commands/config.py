@@ -127,7 +127,7 @@ def unset(context: typer.Context, key: KeyName) -> None:
 
 
 def _edit(change: "Callable[[Document], None]") -> None:
-    """What the file refuses is a mistake of the command line."""
+    """If the file refuses an edit, that is a mistake of the command line."""
     from dssctl.config.editing import edit_configuration
 
     read_configuration(config_path())
@@ -139,7 +139,7 @@ def _edit(change: "Callable[[Document], None]") -> None:
 
 
 def _require_command(context: typer.Context, name: str) -> None:
-    """A default of a command that is not there would be of no use, and nobody would notice."""
+    """A default for a command that does not exist would have no effect, and nobody would notice."""
     from dssctl.command_tree import command_tree  # it imports every command
 
     known = [" ".join(each.words) for each in command_tree().commands()]
@@ -149,7 +149,7 @@ def _require_command(context: typer.Context, name: str) -> None:
 
 
 def _parts(context: typer.Context, key: str) -> list[str]:
-    """The tables of a key, and its name in the last of them."""
+    """The tables that lead to a key, and its name in the last of them."""
     first, dot, rest = key.partition(".")
     if first == "aliases":
         if not rest:
@@ -164,14 +164,14 @@ def _parts(context: typer.Context, key: str) -> list[str]:
 
 
 def _typed(name: str, value: str) -> str | bool | int:
-    """A value as TOML writes it best."""
+    """The value in the TOML type that fits best."""
     if name == "endpoint":
         return settled(value)
     if name in {"read_only", "protected", "headers", "input", "quiet"}:
         try:
             return truth(value)
         except ValueError:
-            return value  # it is refused with the rest of the document
+            return value  # Refused with the rest of the document
     return int(value) if value.isascii() and value.isdecimal() and len(value) < 18 else value
 
 

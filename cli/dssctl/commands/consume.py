@@ -58,7 +58,7 @@ DELIVERED_KIND = Kind("Record", (*_PLACE, *_DELIVERY, *_CONTENT), identity)
 
 
 class _Consuming(Writing):
-    """A member acknowledges, so that the group moves on; a plain read changes nothing."""
+    """A member acknowledges, so the group moves on; a plain read changes nothing."""
 
     kinds = (DELIVERED_KIND,)
 
@@ -143,7 +143,7 @@ def _shared_filter(topic_filter: str, group: str | None) -> str | None:
 
 
 class _Consumption:
-    """One run; what was printed is acknowledged however it ends."""
+    """One run; records that were printed are acknowledged however it ends."""
 
     def __init__(self, settings: Settings, number: int | None) -> None:
         self._settings = settings
@@ -186,7 +186,7 @@ class _Consumption:
             raise self._end
 
     def _end_as_told(self) -> None:
-        """End by the signal that ended the printing, so that whoever sent it sees no failure."""
+        """End by the signal that ended the printing, so that its sender sees no failure."""
         if self._terminated:
             sys.stdout.flush()
             signal.raise_signal(signal.SIGTERM)
@@ -222,7 +222,7 @@ class _Consumption:
             listing.add(record_item(record))
             printed += 1
         if followed is not None and printed != self._number:
-            # Else it would look as if the daemon had gone.
+            # Else it would look as if the daemon were gone.
             note(self._settings, f"{followed} takes no more records: that was its end")
 
     async def _share(
@@ -238,7 +238,8 @@ class _Consumption:
                 await self._until_the_end(_print_and_ack(subscription, listing, self._number))
 
     async def _until_the_end(self, printing: Coroutine[object, object, None]) -> None:
-        """Print; on Ctrl-C, SIGTERM or a closed output leave, so that acks are still sent."""
+        """Print; on Ctrl-C, SIGTERM or a closed output leave in order, so that acks are still
+        sent."""
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None
 

@@ -77,7 +77,7 @@ RULES = ListRules(remembered="contexts", named=Named("[CONTEXT]"))
 
 
 class _ListingContexts(listing(CONTEXT_KIND, RULES)):  # type: ignore[misc] # made for this kind
-    """Lists also where the context that is named is not there."""
+    """Lists the contexts even if the chosen one does not exist."""
 
     needs_context = False
 
@@ -222,7 +222,7 @@ _ANSI = {colour: 31 + index for index, colour in enumerate(COLOURS)}
 
 
 def _prompt_coloured(settings: Settings) -> bool:
-    """A prompt is put together by a shell, so that stdout is no terminal."""
+    """Whether a prompt is coloured: a shell composes it, so stdout is no terminal."""
     return settings.colour is not When.NEVER and not os.environ.get("NO_COLOR")
 
 
@@ -254,7 +254,7 @@ def _given(
     default_output: str | None,
     spark_master: str | None,
 ) -> dict[str, str]:
-    """The fields that options name; of those that every command takes, too.
+    """The fields that options set, including options that every command has.
 
     Raises:
         IllegalArgument, SocketPathTooLong: nothing can listen at the endpoint.
@@ -331,7 +331,7 @@ def _validated(settings: Settings, context: Context) -> Item:
     from dssctl.connection import ask
 
     settings.endpoint = context.endpoint or None
-    for name in CREDENTIALS:  # each context has its own, and shows them to its daemon alone
+    for name in CREDENTIALS:  # Each context has its own, and shows them only to its daemon.
         setattr(settings, name, getattr(context, name) or None)
         settings.flags.pop(name, None)
     version = problem = None

@@ -118,5 +118,5 @@ def status(context: typer.Context) -> None:
 
 
 def status_item(status: "DaemonStatus") -> Item:
-    """How a daemon is, as the renderer takes it."""
+    """The state of a daemon as the renderer takes it."""
     return item_of("DaemonStatus", status, delivery_bytes_max=status.held.delivery_bytes_max)

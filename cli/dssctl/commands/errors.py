@@ -87,5 +87,5 @@ def _item(leaf: type[DssError]) -> Item:
 
 
 def _fields(leaf: type[DssError]) -> list[str]:
-    """The facts that come with it."""
+    """The fields of the condition."""
     return [name for _, name, _, _ in Formatter().parse(leaf.sentence) if name]

@@ -78,12 +78,12 @@ class _Wanted:
         self._number = number
 
     def show(self) -> None:
-        """Print what is kept."""
+        """Print the kept events."""
         page = ask(self._settings, lambda client: self._kept(client, self._number))
         show_list(self._settings, EVENT_KIND, [item_of("Event", event) for event in page.events])
 
     def follow(self) -> None:
-        """Print what is kept and what comes.
+        """Print the kept events and new ones.
 
         Raises:
             KeyboardInterrupt: it was interrupted.

@@ -46,7 +46,7 @@ def explain(
 
 
 def _named(kind: str, word: str) -> bool:
-    """Whether the word names the kind: in small letters, and in the plural too."""
+    """Whether the word names the kind: in small letters, also in the plural."""
     spelt = word.lower().replace("-", "").replace("_", "")
     return kind.lower() in {spelt, spelt.removesuffix("s")}
 

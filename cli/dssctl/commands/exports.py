@@ -87,7 +87,7 @@ def create(
 
 
 async def _where_it_is(client: "Client", name: str) -> str:
-    """What the last chunk of an export says of all of them."""
+    """The last chunk of an export has the result of all of them."""
     job = await client.jobs.get(name)
     after = job.chunks - 2 if job.chunks > 1 else None
     results = [chunk.result async for chunk in client.jobs.chunks(name, after=after)]

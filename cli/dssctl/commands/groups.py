@@ -134,7 +134,7 @@ def create(
 def _note_other_wait(
     context: typer.Context, group: str, ack_wait_s: float | None, item: Item
 ) -> None:
-    """Of one that was there, and was not made as it is asked for."""
+    """Notes about a group that existed with other settings than asked for."""
     asked = None if ack_wait_s is None else text_of_span(round(ack_wait_s * 1_000))
     has = text_of_span(int(str(item["ack_wait_ms"])))
     note_differences(context, settings_of(context), group, {"ack_wait": (asked, has)})
@@ -271,7 +271,7 @@ def subscription_filter(group: str) -> str:
     """The filter that names a group on the wire, from either spelling of the command line.
 
     Raises:
-        GroupMisspelt: it is neither.
+        GroupMisspelt: it is neither spelling.
     """
     if group.startswith("$"):
         return group

@@ -113,7 +113,7 @@ def drive(
     confirm_name_if_protected(settings, "drive a job", name)
     job = ask(settings, lambda client: client.jobs.get(name))
     if job.has_ended or job.driver_lives:
-        # The daemon would refuse the driver, which nobody listens to.
+        # The daemon would refuse the driver, but nobody would see that.
         state = job.state if job.has_ended else f"driven by {job.driver}"
         raise JobNotInState(job=job.name, state=state, asked="be driven")
     wanted = engine or (job.engine if job.engine in ENGINES else None)

@@ -67,7 +67,7 @@ def describe(context: typer.Context, group: GroupName) -> None:
 
 
 def leader_item(group: "Group", status: "DaemonStatus") -> Item:
-    """The leader of a group as the renderer takes it; one that ended has the epoch that it had."""
+    """The leader of a group as the renderer takes it; one that ended keeps its last epoch."""
     since_ms = group.leader_since_ms
     leads = since_ms is not None
     return item_of(

@@ -57,7 +57,7 @@ def _pages() -> Iterator[Path]:
 
 
 def _found(page: str) -> Path | None:
-    """A page by its name, with or without its program and its section; the first section counts."""
+    """A page by its name, with or without its program and its section; the first section wins."""
     for name in (page, f"dssctl-{page}"):
         for each in _pages():
             if name in {each.name, each.stem}:
@@ -71,7 +71,7 @@ def _show(settings: Settings, page: Path) -> None:
         note(settings, "there is no man, mandoc or groff here, so this is the page's source")
         show(settings, page.read_text())
     elif sys.stdout.isatty():
-        # Without a word about it, man has its own way to find a pager.
+        # If no pager is named, man finds one in its own way.
         wanted = {} if settings.pager is None else {"MANPAGER": join(pager(settings) or ["cat"])}
         environment = {**os.environ, **wanted}
         _raise_failure(subprocess.run(reader, check=False, env=environment).returncode)
@@ -89,9 +89,9 @@ def _raise_failure(exit_code: int) -> None:
 
 
 def _reader(page: Path) -> list[str] | None:
-    """A command that shows a page on a terminal, or prints it where there is none."""
+    """A command that shows a page on a terminal, or prints it if there is none."""
     if shutil.which("man"):
-        # Elsewhere a path with a slash is a file without the option.
+        # Other systems take a path with a slash as a file without the option.
         return ["man", *(["-l"] if sys.platform == "linux" else []), str(page)]
     if shutil.which("mandoc"):
         return ["mandoc", "-a" if sys.stdout.isatty() else "-Tutf8", str(page)]

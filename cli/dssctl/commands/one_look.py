@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def print_look(settings: Settings, kind: Kind, *, private: bool) -> None:
-    """Print it."""
+    """Print the look."""
     item = ask(settings, lambda client: _look(client, private=private))
     sections = [
         Section("groups", GROUP_KIND),

@@ -94,12 +94,12 @@ def undo(
 
 
 def _newest_undoable(context: typer.Context) -> int:
-    """What somebody means who names nothing; it is for a person, who sees the plan of it.
+    """The operation meant by a person who names none; the person is shown the plan.
 
-    An undo is passed over: who undoes twice means the operation before, not the one again.
+    An undo is skipped: two undos in a row take back two operations, not the first undo.
 
     Raises:
-        WrongUsage: there is none, or nobody is to be asked.
+        WrongUsage: there is none, or nobody can be asked.
     """
     settings = settings_of(context)
     latest = ask(settings, lambda client: client.operations.list(latest=OPERATIONS_LISTED))
@@ -112,7 +112,7 @@ def _newest_undoable(context: typer.Context) -> int:
     newest = f"the newest that can be undone is {found.number}, {found.summary}"
     change = settings.change
     if change.confirmed and not change.dry_run:
-        # Between a look and this, another operator may have changed something else.
+        # Another operator may have changed something else since the last look.
         raise WrongUsage(reason=f"name what --yes undoes; {newest}.", command=context.command_path)
     note(settings, newest)
     return found.number

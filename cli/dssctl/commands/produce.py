@@ -38,7 +38,7 @@ PUBLISHED_KIND = Kind(
 )
 
 _FAULTS_OF_A_RECORD = (IllegalArgument, IllegalSubject, RecordTooLarge, SubjectOutsideTopic)
-"""What the client refuses about one record, whatever the state of the daemon."""
+"""Errors about one record that the client raises, whatever the daemon's state."""
 
 
 @app.command(cls=showing(PUBLISHED_KIND, command=Writing))
@@ -106,7 +106,7 @@ def produce(
 
 
 class _Publication:
-    """One run over the input; counts what was handed over and what is known to be stored."""
+    """One run over the input; counts the records handed over and those known to be stored."""
 
     def __init__(self, settings: Settings, topic: str, parse: Parser) -> None:
         self._settings = settings
@@ -116,10 +116,10 @@ class _Publication:
         self._stored = False
         self.records = 0
         self.bytes = 0
-        """Of payload."""
+        """Bytes of payload."""
 
     def told(self) -> str:
-        """What became of the records when something went wrong; nothing where there were none."""
+        """What happened to the records when something went wrong; empty if there were none."""
         if not self.records:
             return ""
         were = counted(self.records, "record was", "records were")
@@ -129,7 +129,7 @@ class _Publication:
         return f"{were} handed over; {doubted} may not be stored."
 
     def run(self, path: str) -> None:
-        """Publish all of it.
+        """Publish all records.
 
         Raises:
             BrokenInputLine: at a line that is not a record; those before it are published.
@@ -148,11 +148,11 @@ class _Publication:
                     await self._send_all(path, descriptor, producer)
 
     async def _send_all(self, path: str, descriptor: int, producer: "Producer") -> None:
-        """Send until the end, however it comes; what was read until then is published."""
+        """Send until the end, however it comes; all records read until then are published."""
         try:
             await self._send_lines(path, descriptor, producer)
         except asyncio.CancelledError:
-            # Ctrl-C: the flush is still to come, so this task lives on.
+            # Ctrl-C: the flush is still to come, so this task continues.
             self._end = KeyboardInterrupt()
             _go_on()
         except (BrokenInputLine, InputUnreadable) as failure:

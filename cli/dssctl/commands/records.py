@@ -14,13 +14,13 @@ from dssctl.records.payloads import Decoding
 from dssctl.tree import noun, settings_of, showing
 
 RECORDS_PEEKED = 10
-"""Unless more are asked for: they fit on a screen."""
+"""How many records are shown, unless more are asked for: they fit on a screen."""
 
 RECORDS_FOUND = 100
-"""Before a search ends, unless more are asked for."""
+"""How many records a search finds before it ends, unless more are asked for."""
 
 RECORDS_LOOKED_AT = 10_000_000
-"""By a search, unless more are asked for: about a minute."""
+"""How many records a search looks at, unless more are asked for: about a minute."""
 
 
 app = noun("records")

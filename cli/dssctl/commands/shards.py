@@ -43,7 +43,7 @@ def list_shards(context: typer.Context, group: GroupName) -> None:
 
 
 def _notes(sharded: "ShardedGroup") -> list[str]:
-    """What the rows do not say of themselves."""
+    """Facts that the rows themselves do not show."""
     told = []
     if sharded.better:
         nearest = " or ".join(map(str, sharded.better))

@@ -124,10 +124,10 @@ def remove(
 
 
 def _require_new(to: Path | None) -> None:
-    """Before a token is made, see that its file can be.
+    """Before a token is made, make sure that its file can be created.
 
     Raises:
-        IllegalArgument: there is a file, or no folder.
+        IllegalArgument: the file exists, or its folder does not.
     """
     if to is not None and (to.exists() or not to.absolute().parent.is_dir()):
         raise IllegalArgument(argument=f"--to {to}", rule="a new file in a folder that is there")

@@ -67,16 +67,16 @@ def top(
 
 
 def _at_terminal(settings: Settings) -> bool:
-    """Whether a person looks; a program that wants a format is given one look."""
+    """Whether a person looks; a program that wants a format gets one look."""
     streams = (sys.stdin, sys.stdout, sys.stderr)
     return settings.format is Format.TABLE and all(stream.isatty() for stream in streams)
 
 
 def _require_able(context: typer.Context) -> None:
-    """A terminal that cannot be drawn on has no dashboard.
+    """Refuse the dashboard on a terminal that cannot be drawn on.
 
     Raises:
-        typer.BadParameter: it says that it cannot.
+        typer.BadParameter: it reports that it cannot.
     """
     kind = os.environ.get("TERM", "")
     if kind in _UNABLE:
@@ -91,10 +91,10 @@ _UNABLE = frozenset({"dumb", "unknown"})
 
 
 def _require_screen(context: typer.Context, words: list[str]) -> None:
-    """One look has no screens, but a name that is none is a mistake all the same.
+    """One look has no screens, but a name that does not exist is still a mistake.
 
     Raises:
-        typer.BadParameter: it is none.
+        typer.BadParameter: it does not exist.
     """
     if words:
         from dssctl.top.stage.places_named import require_screen
@@ -106,10 +106,11 @@ def _require_screen(context: typer.Context, words: list[str]) -> None:
 
 
 def _require_meant(context: typer.Context, settings: Settings) -> None:
-    """Somebody at a terminal whose stdout goes elsewhere wants the dashboard, or says that not.
+    """If stdout of a person at a terminal goes elsewhere, they must say whether they want the
+    dashboard.
 
     Raises:
-        typer.BadParameter: nobody said so.
+        typer.BadParameter: they did not.
     """
     if sys.stdin.isatty() and not sys.stdout.isatty() and "output" not in settings.flags:
         reason = "the dashboard needs a terminal at stdout; for one look in text say -o table."

@@ -197,7 +197,8 @@ def grow(
 
 
 def _show_growth(settings: Settings, operation: "Operation") -> None:
-    """As any operation, and how the counts of shards are taken back that went with it."""
+    """Print it as any operation, and how to take back the changes of shard counts that went with
+    it."""
     show_operation(settings, operation)
     numbers = json.loads(operation.after or "{}").get("operations", ())
     for number in numbers if operation.ended else ():
@@ -261,7 +262,8 @@ def _sentence(topic: "Topic") -> str:
 
 
 def _is_shown(settings: Settings, topic: "Topic", storage: "StorageTopic") -> bool:
-    """Whether its streams are: on a page those that are written to, unless it may be wide."""
+    """Whether a stream is shown: on a page only those that are written to, unless it may be
+    wide."""
     return settings.format is not Format.TABLE or storage is topic.producing
 
 

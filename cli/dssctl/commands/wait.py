@@ -83,7 +83,7 @@ def wait(
 def _note_what_failed(
     settings: Settings, conditions: "Sequence[Condition]", picture: Picture | None
 ) -> None:
-    """Say what failed, where a lag was waited for and that was not: no lag counts it."""
+    """Note failed records after waiting for a lag: no lag counts them."""
     fields = {each.field for each in conditions}
     if picture is None or "lag" not in fields:
         return
@@ -107,12 +107,12 @@ class _Waiting:
     """The watch reported something."""
 
     def run(self) -> int:
-        """Wait; how long it took, in milliseconds.
+        """Wait; returns how long it took, in milliseconds.
 
         Raises:
-            StillWaiting: it did not come so in time.
+            StillWaiting: the condition did not hold in time.
             OperationNotDone: the operation ended otherwise.
-            DssError: there is no such thing, or no daemon.
+            DssError: the thing does not exist, or there is no daemon.
         """
         began_at = time.monotonic()
         title = f"{self.kind}/{self.name}" if self.name else self.kind

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 app = verb_alone("watch")
 
 ANEW = "anew"
-"""All that was printed before is no more, events aside; how things are comes again."""
+"""Everything printed before is outdated, except events; the present state follows."""
 
 
 _NOTHING = {"topic": None, "change": None, "group": None, "name": None, "value": None}
@@ -38,7 +38,7 @@ _SHOWN = {
     "schedules": ("task", "state", "next_at"),
     "jobs": ("kind", "state", "published", "chunks"),
 }
-"""What a table has room for; programs are told every field."""
+"""The fields that a table has room for; programs get every field."""
 
 
 def _value(item: Item, _now_us: int) -> str:
@@ -95,14 +95,14 @@ def watch(
 
 
 class _Rows:
-    """A row a change."""
+    """One row for each change."""
 
     def __init__(self, clock_us: Callable[[], int]) -> None:
         self._clock_us = clock_us
         self._began = False
 
     def of(self, update: "WatchUpdate") -> Iterator[Item]:
-        """Those of an update."""
+        """The rows of an update."""
         at = Instant(self._clock_us() // 1_000 * 1_000)
         if update.anew and self._began:
             yield {"at": at, **_NOTHING, "change": ANEW}

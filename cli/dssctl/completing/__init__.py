@@ -1,6 +1,6 @@
 """Completion of words in a shell: names that exist now, within the time between two key strokes.
 
-A list that `dssctl` shows leaves its names in the user's cache; ``dssctl __complete`` answers from
-there. Invariant: what answers loads the standard library's smallest parts only, writes nothing but
-safe names, and never an error.
+Each list that `dssctl` shows stores its names in the user's cache; ``dssctl __complete`` answers
+from there. Invariant: the code that answers loads only the smallest parts of the standard library,
+and prints only safe names, never an error.
 """

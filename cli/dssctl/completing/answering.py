@@ -1,9 +1,9 @@
-"""``dssctl __complete KIND PREFIX [WORD...]``: the names that begin so, one a line.
+"""``dssctl __complete KIND PREFIX [WORD...]``: the names with this prefix, one per line.
 
-The words are those of the command line so far. Names come from the cache; one that is older than a
-moment is refreshed by its list command, in the background, while the old names are answered. Only
-where there never were names the first answer waits for that command a little. Invariant: it prints
-names or nothing, says nothing on stderr, and ends with 0, whatever becomes of the daemon.
+The words are those of the command line so far. Names come from the cache; if it is older than a
+moment, its list command refreshes it in the background, while the old names are answered. Only if
+there never were names does the first answer wait a little for that command. Invariant: it prints
+names or nothing, writes nothing to stderr, and ends with 0, whatever the daemon does.
 """
 
 import os
@@ -20,19 +20,19 @@ from dssctl.completing.names_kept import (
 )
 
 NAMES_FRESH_S = 10.0
-"""Completion asks the daemon again after it; between key strokes nothing changes."""
+"""The age after which the daemon is asked again; between key strokes nothing changes."""
 
 NAMES_OLD_S = 86_400.0
-"""Names that are older are not answered: nobody knows what they stood for."""
+"""Names that are older are not answered: they may mean something else by now."""
 
 NAMES_FIRST_WAIT_S = 0.4
-"""Where no names are kept yet, the first key stroke waits so long: a list takes half of it."""
+"""How long the first key stroke waits if no names are stored yet: a list takes half of it."""
 
 NAMES_FIRST_LOOK_S = 0.01
-"""Between two looks whether they are there."""
+"""The pause between two looks whether they are there."""
 
 NAMES_LIST_TIMEOUT_S = 2.0
-"""Of the list that refreshes names; nobody waits for it."""
+"""The timeout of the list that refreshes names; nobody waits for it."""
 
 
 TYPE_CHECKING = False  # `typing` and `collections.abc` take as long as all the rest
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 
 def answer(words: "Sequence[str]") -> int:
-    """Print what completes the second word, a name of the kind that the first one says."""
+    """Print the completions of the second word, a name of the kind in the first word."""
     kind, prefix, *line = *words, "", ""
     if kind in LISTED_BY and (safe(prefix) or not prefix):
         try:
             _print(prefix, _names(kind, line))
         except OSError:
-            # Nobody reads, or there is nothing to start a process with: no names.
+            # Nobody reads, or no process can be started: no names.
             return 0
     return 0
 
@@ -58,7 +58,7 @@ def _print(prefix: str, names: "Sequence[str]") -> None:
 
 
 def _is_safe(line: str) -> bool:
-    """Whoever wrote the file."""
+    """Whether a name is safe, whoever wrote the file."""
     return safe(line.partition("\t")[0]) and line.replace("\t", " ", 1).isprintable()
 
 
@@ -89,13 +89,14 @@ def _age_s(path: str) -> float | None:
 
 
 def _configured_since(path: str) -> bool:
-    """Whether another daemon may be meant than when the names were kept."""
+    """Whether the configuration changed since the names were stored, so another daemon may be
+    meant."""
     home = os.environ.get("XDG_CONFIG_HOME", "")
     if not home.startswith("/"):
         home = os.path.join(os.path.expanduser("~"), ".config")  # noqa: PTH111, PTH118
     try:
         configured = os.stat(os.environ.get("DSSCTL_CONFIG") or f"{home}/dssctl/config.toml")  # noqa: PTH116
-        # A device stands for no file.
+        # The age of a device tells nothing.
         is_file = configured.st_mode & 0o170000 == 0o100000
         return is_file and configured.st_mtime_ns > os.stat(path).st_mtime_ns  # noqa: PTH116
     except OSError:
@@ -103,7 +104,7 @@ def _configured_since(path: str) -> bool:
 
 
 def _touch(folder: str, path: str) -> None:
-    """Note when it was asked for, so that a daemon that is away is not asked at each key."""
+    """Note the time of this request, so that an absent daemon is not asked at each key stroke."""
     os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     os.utime(descriptor)
@@ -111,7 +112,7 @@ def _touch(folder: str, path: str) -> None:
 
 
 def _list_again(kind: str, line: "Sequence[str]") -> int:
-    """Begin the list command, which keeps the names that it shows; its process."""
+    """Start the list command, which stores the names that it shows; returns its process."""
     command = [sys.executable, "-m", "dssctl", *LISTED_BY[kind], *target_options(line)]
     options = ["-o", "name", "--no-input", "--timeout", f"{NAMES_LIST_TIMEOUT_S:g}"]
     quiet = [(os.POSIX_SPAWN_OPEN, each, os.devnull, os.O_RDWR, 0) for each in (0, 1, 2)]

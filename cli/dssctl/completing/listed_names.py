@@ -1,6 +1,6 @@
-"""What a list command does for completion: it keeps the names that it has just shown.
+"""The part of list commands that serves completion: it stores the names that were just shown.
 
-Invariant: it costs a file's writing, and a failure of it is nobody's concern.
+Invariant: it costs one write of a file, and its failures are ignored.
 """
 
 import os
@@ -20,11 +20,11 @@ _ABOUT = {
     "schedules": ("cron", "task"),
     "jobs": ("kind", "state"),
 }
-"""By kind of name, the fields that tell a person what it is."""
+"""For each kind of name, the fields that tell a person what it is."""
 
 
 def remember(names: str, kind: Kind, items: Sequence[Item]) -> None:
-    """Keep the names of a whole list, for the target that this process was called with."""
+    """Store the names of a whole list, for the daemon that this process was called for."""
     folder = folder_for(sys.argv[1:], os.environ)
     identities = [kind.identity(item) for item in items]
     if names == "groups":
@@ -36,7 +36,7 @@ def remember(names: str, kind: Kind, items: Sequence[Item]) -> None:
 
 
 def _short(identities: Sequence[str]) -> Iterator[str]:
-    """NAME of NAME@FILTER, where only one has it."""
+    """NAME of NAME@FILTER, if only one group has it."""
     count = Counter(each.partition("@")[0] for each in identities)
     for identity in identities:
         name = identity.partition("@")[0]
@@ -48,7 +48,7 @@ def _about(item: Item, fields: Sequence[str]) -> str:
 
 
 def _streams(topic: Item) -> Iterator[str]:
-    """Of the storage topic that takes new records; older ones are named seldom."""
+    """Streams of the storage topic that takes new records; older ones are seldom named."""
     ordinal, partitions = topic["produce_ordinal"], topic["partitions"]
     assert isinstance(ordinal, int)
     assert isinstance(partitions, int)

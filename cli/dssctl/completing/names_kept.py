@@ -1,18 +1,18 @@
 """Names that lists have shown, kept for the completion of the next words.
 
-A file a kind of name, below a folder for what the command line talks to: one name a line, perhaps
-with a tab and a few words about it. Invariants: only safe characters are kept and answered, for a
-shell may read them as code and a terminal as commands; a cache that cannot be read or written is
-one without names. Imported where every millisecond counts: nothing but `os`.
+There is a file for each kind of name, in a folder for each target of command lines. It has one name
+per line, perhaps with a tab and a few words about it. Invariants: only safe characters are stored
+and answered, because a shell may read them as code and a terminal as commands; a cache that cannot
+be read or written counts as empty. Imported where every millisecond counts: nothing but `os`.
 """
 
 import os
 
 NAMES_KEPT_MAX = 2_000
-"""Of a kind; nobody reads more."""
+"""Names of a kind; nobody reads more."""
 
 NAMES_KEPT_BYTES_MAX = 1 << 20
-"""Read of a kind: so many of the longest names, with words about them."""
+"""Bytes to read for a kind: this many of the longest names, with words about them."""
 
 
 TYPE_CHECKING = False  # `typing` and `collections.abc` take as long as all the rest
@@ -31,10 +31,10 @@ LISTED_BY = {
     "tasks": ("tasks", "ls"),
     "jobs": ("jobs", "ls"),
 }
-"""Each kind of name, and the command that shows them and so keeps them."""
+"""Each kind of name, with the command that shows and so stores them."""
 
 TARGET_FLAGS = ("--endpoint", "--context", "-c")
-"""Options that say which daemon it is about."""
+"""Options that tell which daemon is meant."""
 _TARGET_VARIABLES = ("DSSCTL_ENDPOINT", "DSSCTL_CONTEXT", "DSSCTL_CONFIG")
 
 _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@/+-")
@@ -43,7 +43,7 @@ _WORDS_CHARS = 60
 
 
 def target_options(words: "Sequence[str]") -> list[str]:
-    """Those words of a command line that say which daemon it is about."""
+    """The words of a command line that tell which daemon is meant."""
     found: list[str] = []
     for at, word in enumerate(words):
         flag, equals, _ = word.partition("=")
@@ -53,7 +53,7 @@ def target_options(words: "Sequence[str]") -> list[str]:
 
 
 def folder_for(words: "Sequence[str]", environment: "Mapping[str, str]") -> str:
-    """Where names are kept of what a command line with these words talks to."""
+    """The folder of names for the target of a command line with these words."""
     home = environment.get("XDG_CACHE_HOME", "")
     if not home.startswith("/"):
         home = os.path.join(os.path.expanduser("~"), ".cache")  # noqa: PTH111, PTH118 - see above
@@ -97,7 +97,7 @@ def keep(folder: str, kind: str, names: "Iterable[tuple[str, str]]") -> None:
 
 
 def kept(folder: str, kind: str) -> list[str]:
-    """The lines of a kind; none where nothing readable is there."""
+    """The lines of a kind; none if nothing readable is there."""
     try:
         descriptor = os.open(file_for(folder, kind), os.O_RDONLY)
     except OSError:

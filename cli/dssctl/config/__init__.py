@@ -1,8 +1,7 @@
-"""Configuration: where values come from, and which of them counts.
+"""Configuration: where values come from, and which of them wins.
 
-A flag counts more than an environment variable, that more than the context, that more than the
-configuration file, that more than the default. Invariant: no command looks at the environment or
-the file itself.
+A flag wins over an environment variable, that over the context, that over the configuration file,
+and that over the default. Invariant: no command looks at the environment or the file itself.
 """
 
 from dssctl.config.document import Configuration, Context

@@ -1,6 +1,6 @@
-"""Endpoints as the configuration holds them.
+"""Endpoints as the configuration stores them.
 
-Invariant: what is written to the file means the same from every folder.
+Invariant: a value in the file means the same from every folder.
 """
 
 import os.path
@@ -11,7 +11,7 @@ _UNIX = "unix:"
 
 
 def settled(endpoint: str) -> str:
-    """Endpoints to be kept: a path from the present folder becomes one from the root."""
+    """Endpoints to be stored: relative paths become absolute."""
     return ",".join(map(_settled, endpoint_texts(endpoint)))
 
 
@@ -23,12 +23,12 @@ def _settled(endpoint: str) -> str:
 
 
 def settled_file(path: str) -> str:
-    """A path to be kept: from the present folder becomes one from the root."""
+    """A path to be stored: a relative one becomes absolute."""
     return path if not path or path.startswith(("/", "~")) else os.path.abspath(path)  # noqa: PTH100
 
 
 def same_daemon(left: str, right: str) -> bool:
-    """Whether two name one place; of several endpoints of a daemon, whether they share one."""
+    """Whether two values name one place; with several endpoints, whether they share one."""
     return not {*map(_place, endpoint_texts(left))}.isdisjoint(map(_place, endpoint_texts(right)))
 
 
@@ -38,5 +38,5 @@ def _place(endpoint: str) -> str:
 
 
 def _path(endpoint: str) -> str:
-    """The path of a socket; empty of anything else."""
+    """The path of a socket; empty for anything else."""
     return endpoint.removeprefix(_UNIX).removeprefix("//") if endpoint.startswith(_UNIX) else ""

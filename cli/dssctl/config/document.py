@@ -1,4 +1,4 @@
-"""The configuration file: where it is, and what it says.
+"""The configuration file: where it is, and what it contains.
 
 ::
 
@@ -21,8 +21,8 @@
     [aliases]
     slow = "groups ls --filter lag>1000 --sort lag"
 
-Invariant: a file that holds anything else is refused, with the place and what may be meant: a key
-that is misspelt must not be a key that is silently missing.
+Invariant: a file with any other contents is refused, with the place and what may be meant: a
+misspelt key must not silently count as missing.
 """
 
 import os
@@ -41,7 +41,7 @@ from dssctl.settings import Settings
 
 FILE_VARIABLE = "DSSCTL_CONFIG"
 PREVIOUS = "previous_context"
-"""The one in use before, for `contexts previous`."""
+"""The context that was in use before, for `contexts previous`."""
 CONTEXT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 COLOURS = ("red", "green", "yellow", "blue", "magenta", "cyan", "white")
 
@@ -66,7 +66,7 @@ class Context(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """What the file says."""
+    """The contents of the file."""
 
     path: Path
     values: Mapping[str, str] = MappingProxyType({})
@@ -74,13 +74,13 @@ class Configuration(NamedTuple):
     previous: str = ""
     contexts: Mapping[str, Context] = MappingProxyType({})
     defaults: Mapping[str, Mapping[str, str]] = MappingProxyType({})
-    """Of single commands, by their names: `groups ls`."""
+    """Defaults of single commands, by their names: `groups ls`."""
     aliases: Mapping[str, tuple[str, ...]] = MappingProxyType({})
-    """What words of one's own stand for, word by word."""
+    """What aliases stand for, word by word."""
 
 
 def config_path() -> Path:
-    """Where the file is, whether it is there or not.
+    """The path of the file, whether it exists or not.
 
     Raises:
         IllegalConfig: there is no home directory.
@@ -99,16 +99,16 @@ def _config_home() -> Path:
         from platformdirs import user_config_path
 
         return user_config_path()
-    # What platformdirs says on Linux, without its 10 ms before each command.
+    # The same path as platformdirs gives on Linux, without its 10 ms before each command.
     stated = os.environ.get("XDG_CONFIG_HOME", "").strip()
     return Path(stated) if stated.startswith("/") else Path.home() / ".config"
 
 
 def read_configuration(path: Path) -> Configuration:
-    """What the file says; nothing where there is none.
+    """The contents of the file; nothing if there is none.
 
     Raises:
-        IllegalConfig: it cannot be read, or says what no configuration says.
+        IllegalConfig: it cannot be read, or contains something that no configuration has.
     """
     try:
         with path.open("rb") as file:
@@ -121,17 +121,17 @@ def read_configuration(path: Path) -> Configuration:
 
 
 def configuration_of(path: Path, raw: bytes) -> Configuration:
-    """What these bytes say.
+    """The configuration in these bytes.
 
     Raises:
-        IllegalConfig: what no configuration says.
+        IllegalConfig: they contain something that no configuration has.
     """
     if not raw.strip():
         return Configuration(path)
     if len(raw) > CONFIG_BYTES_MAX:
         reason = f"it is longer than {CONFIG_BYTES_MAX} bytes"
         raise IllegalConfig(source=path, reason=reason)
-    import tomllib  # only where there is something to read
+    import tomllib  # Only if there is something to read
 
     try:
         return _configuration(path, tomllib.loads(raw.decode()))
@@ -163,7 +163,7 @@ def _configuration(path: Path, document: Table) -> Configuration:
 
 
 def _words(name: str, text: object) -> tuple[str, ...]:
-    """What an alias stands for."""
+    """The words that an alias stands for."""
     import shlex
 
     where = f"aliases.{name}"
@@ -181,7 +181,7 @@ def _of_command(name: str, table: Table) -> Mapping[str, str]:
 
 
 def _values(table: Table, where: str, allowed: Callable[[str], bool]) -> dict[str, str]:
-    """Keys and their values, each tried."""
+    """Keys and their values, each checked."""
     texts: dict[str, str] = {}
     for name, value in _spelt(table, where).items():
         possible = [key for key in KEYS if allowed(key)]
@@ -216,10 +216,10 @@ def _context(name: str, table: Table) -> Context:
 
 
 def context_of(name: str, texts: Mapping[str, str]) -> Context:
-    """A context of its fields as text.
+    """A context from the text of its fields.
 
     Raises:
-        ValueError: one of them is none of its field.
+        ValueError: a value does not fit its field.
     """
     return Context(name, **{each: CONTEXT_FIELDS[each](text) for each, text in texts.items()})  # type: ignore[arg-type]
 

@@ -1,7 +1,7 @@
 """Changing the configuration file.
 
-Invariant: comments and order stay; the file is replaced in one step, is nobody else's to read, and
-never says what could not be read again.
+Invariant: comments and order stay; the file is replaced in one step, is readable only for its
+owner, and never contains something that could not be read again.
 """
 
 import os
@@ -19,10 +19,11 @@ Document = MutableMapping[str, Any]
 
 
 def edit_configuration(change: Callable[[Document], None]) -> Configuration:
-    """Change the file; what it says then.
+    """Change the file; returns its new contents.
 
     Raises:
-        IllegalConfig: it cannot be read or written, or would say what no configuration says.
+        IllegalConfig: it cannot be read or written, or would contain something that no
+        configuration has.
     """
     import tomlkit  # only here: it takes 30 ms
 
@@ -43,7 +44,7 @@ def edit_configuration(change: Callable[[Document], None]) -> Configuration:
 
 
 def table_of(document: Document, *names: str) -> Document:
-    """A table inside the document, made where it is not there."""
+    """A table inside the document, created if it does not exist."""
     import tomlkit
 
     found = document
@@ -56,7 +57,7 @@ def table_of(document: Document, *names: str) -> Document:
 
 
 def take_out(table: Document, name: str) -> bool:
-    """Remove a key, however it is spelt; whether it was there."""
+    """Remove a key, however it is spelt; returns whether it was there."""
     spellings = [each for each in table if spelt(each) == name]
     for each in spellings:
         del table[each]

@@ -1,7 +1,7 @@
-"""Which guards hold for what a command is sent to.
+"""Which guards protect the target of a command.
 
 Invariant: the guards of the context in use hold whatever the endpoint is, and a daemon that
-contexts name is guarded as they say however it is reached; only `--no-context` leaves both.
+contexts name is guarded by them however it is reached; only `--no-context` leaves out both.
 """
 
 from dssctl.config.addresses import same_daemon
@@ -12,7 +12,7 @@ from dssctl.settings import ContextInUse, Settings
 def guards(
     settings: Settings, configuration: Configuration, context: Context | None, origin: str
 ) -> ContextInUse | None:
-    """What holds for this invocation, whose endpoint comes from this origin."""
+    """The guards of this invocation, given where its endpoint comes from."""
     at_endpoint = _naming(settings, configuration, context)
     holding = [each for each in (context, _strictest(at_endpoint)) if each is not None]
     if not holding:
@@ -29,7 +29,7 @@ def guards(
 def _naming(
     settings: Settings, configuration: Configuration, context: Context | None
 ) -> list[Context]:
-    """The other contexts with the endpoint of this invocation, unless it was to have none."""
+    """The other contexts with the endpoint of this invocation; none with `--no-context`."""
     if settings.endpoint is None or _left(settings):
         return []
     if context is not None and _is_of(settings.endpoint, context):
@@ -50,7 +50,8 @@ def _is_of(endpoint: str, context: Context) -> bool:
 
 
 def _strictest(contexts: list[Context]) -> Context | None:
-    """One that stands for all: a context for looking beside one for changes forbids nothing."""
+    """One guard for several contexts: a read-only context beside one for changes forbids
+    nothing."""
     if not contexts:
         return None
     protecting = [each for each in contexts if each.protected]
@@ -62,14 +63,14 @@ def _strictest(contexts: list[Context]) -> Context | None:
 
 
 def _first(holding: list[Context], guard: str) -> str:
-    """The name of the first context that guards so."""
+    """The name of the first context with this guard."""
     return next((each.name for each in holding if getattr(each, guard)), "")
 
 
 def _elsewhere(
     settings: Settings, context: Context | None, at_endpoint: list[Context], origin: str
 ) -> str:
-    """A sentence where a command goes elsewhere than the context in use says."""
+    """A sentence if a command goes elsewhere than to the context in use."""
     if context is None or not context.endpoint or _left(settings) or settings.endpoint is None:
         return ""
     if _is_of(settings.endpoint, context):

@@ -1,6 +1,6 @@
 """Every key of the configuration: its name, its variable, and what it sets.
 
-Invariant: a value is text, as a flag has it, wherever it comes from; what a key refuses it refuses
+Invariant: a value is text, as for a flag, wherever it comes from; a key refuses the same values
 from every origin, with the same words.
 """
 
@@ -12,7 +12,7 @@ from dssctl.limits import CALL_TIMEOUT_S, CONNECT_WAIT_S, WATCH_INTERVAL_S
 from dssctl.settings import ENGINES, SPARK_MASTER, Colour, Format, Settings, TimeStyle
 
 WATCH_INTERVAL_S_MIN = 0.2
-"""A list costs the daemon a look at every group."""
+"""The least pause: a list costs the daemon a look at every group."""
 
 
 YES = frozenset({"yes", "true", "on", "1"})
@@ -26,12 +26,12 @@ class Key(NamedTuple):
 
     name: str
     put: Callable[[Settings, str], None]
-    """Raises ValueError where the value is none."""
+    """Raises ValueError if the value is illegal."""
     help: str
     default: str = ""
-    """As `config show` prints it; empty: none."""
+    """As `config show` prints it; empty: no default."""
     of_lists: bool = False
-    """For a single command, in its section of the file; for all of them it makes no sense."""
+    """Whether it is only for single commands, in their section of the file."""
 
     @property
     def variable(self) -> str:
@@ -40,7 +40,7 @@ class Key(NamedTuple):
 
 
 def spelt(name: str) -> str:
-    """The name of a key as the file has it: flags have - where keys have _."""
+    """The name of a key in the file: flags have - where keys have _."""
     return name.replace("-", "_")
 
 
@@ -48,7 +48,7 @@ def put(settings: Settings, name: str, text: str) -> None:
     """Set one key.
 
     Raises:
-        ValueError: there is no such key, or the value is none of its.
+        ValueError: the key does not exist, or the value is illegal for it.
     """
     found = KEYS.get(name)
     if found is None:
@@ -57,7 +57,7 @@ def put(settings: Settings, name: str, text: str) -> None:
 
 
 def did_you_mean(name: str, known: "list[str] | dict[str, Key]") -> str:
-    """A sentence with the names that are like it, or nothing."""
+    """A sentence with similar names, or nothing."""
     from dssctl.near_names import near_names
 
     near = near_names(name, known)
@@ -89,7 +89,7 @@ def seconds(text: str) -> float:
 
 
 def _put_context(_settings: Settings, text: str) -> None:
-    """Nothing: what a context sets is looked up where it is known which one counts."""
+    """Do nothing: the values of a context are looked up once it is known which context wins."""
     if text != text.strip():
         raise ValueError(f"'{text}' is no name of a context.")
 

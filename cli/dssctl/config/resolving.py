@@ -1,7 +1,7 @@
-"""Which origin of each value counts, for one command line.
+"""Which origin of each value wins, for one command line.
 
-Invariant: a flag before a variable, that before the context, that before the file, there what is
-for this command before what is for all, and the default last.
+Invariant: a flag wins over a variable, that over the context, that over the file (there, the
+command's own section wins), and the default comes last.
 """
 
 import os
@@ -18,11 +18,11 @@ from dssctl.settings import Settings
 NO_CONTEXT = ""
 
 CREDENTIALS = ("token_file", "tls_ca", "tls_cert", "tls_key")
-"""Of the endpoint of a context."""
+"""Keys that are only for the endpoint of their own context."""
 
 
 class Resolved(NamedTuple):
-    """The value of a key, and who gave it."""
+    """The value of a key, and its origin."""
 
     key: str
     text: str
@@ -30,11 +30,11 @@ class Resolved(NamedTuple):
 
 
 def configure(settings: Settings, command: str, *, needs_context: bool = True) -> None:
-    """Let the settings have what flags did not give; the command is `groups ls` for one.
+    """Fill in settings that flags did not give; the command is given like `groups ls`.
 
     Raises:
-        IllegalConfig: the file says what no configuration says.
-        IllegalArgument: a variable has a value that is none.
+        IllegalConfig: the file contains something that no configuration has.
+        IllegalArgument: a variable has an illegal value.
         ContextNotFound: the context is not in the file, and is needed.
     """
     configuration = read_configuration(config_path())
@@ -52,7 +52,7 @@ def configure(settings: Settings, command: str, *, needs_context: bool = True) -
 
 
 def context_in_use(settings: Settings, configuration: Configuration) -> Context | None:
-    """The context that flag, variable or file name; None where none does.
+    """The context that a flag, a variable or the file names; None if none does.
 
     Raises:
         ContextNotFound: it is not in the file.
@@ -81,7 +81,7 @@ def found_context(configuration: Configuration, name: str) -> Context:
 def resolved(
     settings: Settings, configuration: Configuration, context: Context | None, command: str
 ) -> Iterator[Resolved]:
-    """The value of each key that anybody gave, with its origin."""
+    """Each key that has a value, with the value's origin."""
     named = _named(settings, configuration)
     if named.text != NO_CONTEXT:
         yield named
@@ -115,7 +115,7 @@ def _named(settings: Settings, configuration: Configuration) -> Resolved:
 
 
 def _of_context(context: Context | None, settings: Settings) -> Mapping[str, str]:
-    """What a context says. What lets somebody in at its endpoint is shown to no other."""
+    """The values of a context. Its credentials are only for its own endpoint."""
     if context is None:
         return {}
     endpoint = settings.flags.get("endpoint") or _Variables().get("endpoint")
@@ -134,7 +134,7 @@ def _of_context(context: Context | None, settings: Settings) -> Mapping[str, str
 
 
 class _Variables(Mapping[str, str]):
-    """The environment, by the names of keys. An empty variable gives nothing."""
+    """The environment, by the names of keys. An empty variable counts as absent."""
 
     def __getitem__(self, name: str) -> str:
         """The value."""
@@ -144,11 +144,11 @@ class _Variables(Mapping[str, str]):
         return text
 
     def __iter__(self) -> Iterator[str]:
-        """The keys that are given."""
+        """The keys that have values."""
         return (name for name in KEYS if os.environ.get(KEYS[name].variable))
 
     def __len__(self) -> int:
-        """How many are given."""
+        """How many keys have values."""
         return sum(1 for _ in self)
 
 

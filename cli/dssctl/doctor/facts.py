@@ -1,4 +1,4 @@
-"""What the doctor knows: of the tool itself, and what the daemon found.
+"""The doctor's facts: about the tool itself, and the daemon's findings.
 
 Invariant: a question that fails leaves its part of the facts empty and its condition in `failed`.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Facts:
-    """All of it, as far as it could be asked for."""
+    """All facts that could be asked for."""
 
     endpoint: str = ""
     socket: str = ""
@@ -28,19 +28,19 @@ class Facts:
     unreachable: DssError | None = None
     round_trip_ms: float = 0.0
     now_us: int = 0
-    """By the clock here, in the middle of the question about the daemon."""
+    """The clock of this machine, in the middle of the question to the daemon."""
     status: "DaemonStatus | None" = None
     found: "tuple[Verdict, ...]" = ()
-    """By the daemon's own rules."""
+    """Findings by the daemon's own rules."""
     failed: DssError | None = None
-    """Why that could not be asked for."""
+    """Why they could not be asked for."""
 
 
 async def gathered(settings: Settings) -> Facts:
-    """Ask all questions; by the socket kept for operators where the usual one does not answer.
+    """Ask all questions; by the operators' socket if the usual one does not answer.
 
     Raises:
-        IllegalArgument, SocketPathTooLong: the endpoint is none.
+        IllegalArgument, SocketPathTooLong: the endpoint is illegal.
     """
     from dss_client import connect, operators_endpoint
 
@@ -74,7 +74,7 @@ async def _ask(client: "Client", settings: Settings, facts: Facts) -> None:
 
 
 def _trouble_with(endpoint: str) -> str:
-    """What is wrong with a socket file before anybody calls it."""
+    """What is wrong with a socket file, before anybody connects."""
     if not endpoint.startswith("unix:"):
         return ""
     path = Path(endpoint.removeprefix("unix:").removeprefix("//")).expanduser()

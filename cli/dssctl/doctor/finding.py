@@ -1,4 +1,4 @@
-"""One thing that the doctor looked at, and what it found."""
+"""One thing that the doctor checked, and the result."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,7 +21,7 @@ class Finding:
     level: Level
     text: str
     remedy: str = ""
-    """What to do; empty where nothing need be done."""
+    """What to do; empty if nothing need be done."""
 
 
 def fine(check: str, text: str) -> Finding:
@@ -30,7 +30,7 @@ def fine(check: str, text: str) -> Finding:
 
 
 def warning(check: str, text: str, remedy: str) -> Finding:
-    """It will be a problem, or it may be one."""
+    """It will be a problem, or may be one."""
     return Finding(check, Level.WARNING, text, remedy)
 
 

@@ -1,6 +1,6 @@
-"""What the facts mean: what only the tool can know. The rest the daemon has found already.
+"""What the facts mean, as far as only the tool can know. The daemon has found the rest.
 
-Invariant: pure. Each rule has something to say, good or bad, unless it does not apply.
+Invariant: pure. Each rule has a result, good or bad, unless it does not apply.
 """
 
 import sys
@@ -11,14 +11,14 @@ from dssctl.doctor.facts import Facts
 from dssctl.doctor.finding import Finding, Level, fine, problem, warning
 
 CLOCK_SKEW_MS_MAX = 1_000
-"""More makes times like -15m mean something else here than there."""
+"""With a larger difference, times like -15m mean something else here than there."""
 
 
 _LEVELS = {"healthy": Level.OK, "attention": Level.WARNING, "problem": Level.PROBLEM}
 
 
 def findings_of(facts: Facts) -> list[Finding]:
-    """All findings, in the order of the way from the client to the groups."""
+    """All findings, in order from the client to the groups."""
     python = ".".join(map(str, sys.version_info[:3]))
     found = [fine("client.version", f"dssctl {VERSION}, Python {python}")]
     if facts.endpoint.startswith("unix:"):

@@ -1,4 +1,4 @@
-"""Findings as they are printed, and the exit code that they make."""
+"""Printing findings, and the exit code that follows from them."""
 
 from collections.abc import Sequence
 from typing import Annotated

@@ -1,8 +1,8 @@
 """Every field of every kind of item that ``dssctl`` prints: one source.
 
 Items, filters, orders, columns, templates, `explain`, `-o help` and the JSON schemas are all made
-of it. Invariant: an item has the fields that stand here, and no others; a test holds real output
-to it.
+from it. Invariant: an item has exactly the fields listed here; a test compares them with real
+output.
 """
 
 from functools import cache
@@ -91,13 +91,13 @@ _PLACES = {
     "ConfiguredValue": "fields.tool.CONFIGURED_VALUE",
     "Field": "fields.tool.FIELD",
 }
-"""Where the fields of each kind are. A list loads those of its own kind alone."""
+"""The modules with the fields of each kind. A list loads only that of its own kind."""
 KINDS = tuple(_PLACES)
 
 
 @cache
 def fields_of(kind: str) -> Fields:
-    """The fields of a kind, by its name; none of one that is not known."""
+    """The fields of a kind, by its name; none if the kind is unknown."""
     module, _, name = _PLACES.get(kind, "").rpartition(".")
     fields: Fields = getattr(import_module(f"dssctl.{module}"), name) if name else ()
     return fields

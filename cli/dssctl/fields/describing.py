@@ -1,4 +1,4 @@
-"""Fields that every page of `describe` has beside those of its kind."""
+"""Fields that every page of `describe` has in addition to those of its kind."""
 
 from dssctl.fields.model import Fields, items, moment, number, text, texts
 

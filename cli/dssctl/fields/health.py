@@ -1,4 +1,4 @@
-"""Fields of what tells whether all is well: the doctor, checks, bundles, benches."""
+"""Fields of items about health: the doctor, checks, bundles, benches."""
 
 from dssctl.fields.model import Fields, fraction, items, number, size, text, truth
 

@@ -1,4 +1,4 @@
-"""What a field of an item is: its type, and what it means in one sentence.
+"""A field of an item: its type, and its meaning in one sentence.
 
 Invariant: a field is described once, wherever it is shown, sorted by, explained or checked.
 """
@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Type(StrEnum):
-    """Of a field, as people read it."""
+    """The type of a field, as people read it."""
 
     TEXT = "text"
     NUMBER = "number"
@@ -22,11 +22,11 @@ class Type(StrEnum):
     TRUTH = "truth"
     TEXTS = "list of texts"
     RANGES = "list of ranges"
-    """Pairs of a first offset and the one behind the last."""
+    """Pairs of a first offset and the offset after the last."""
     FIELDS = "fields"
     """Names and values that depend on the item."""
     ITEMS = "list"
-    """Of another kind."""
+    """An item of another kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class Field:
     type: Type
     help: str
     kind: str = ""
-    """Of the items of a list."""
+    """The kind of a list's items."""
     optional: bool = False
     """It may be null."""
     absent: bool = False
     """Some answers leave it out."""
     fades: bool = False
-    """It changes though nothing happens, so it is no change of the item."""
+    """It changes with time alone, so its change is no change of the item."""
 
     @property
     def type_text(self) -> str:

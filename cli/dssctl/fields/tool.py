@@ -1,4 +1,4 @@
-"""Fields of what the tool itself knows: errors, contexts, configuration."""
+"""Fields of items about the tool itself: errors, contexts, configuration."""
 
 from dssctl.fields.model import Fields, number, text, texts, truth
 

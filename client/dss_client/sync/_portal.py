@@ -105,7 +105,7 @@ class Portal:
             raise WouldWaitForItself
 
     def check_process(self) -> None:
-        """See that the loop runs in this process; raises as `soon` does."""
+        """Check that the loop runs in this process; raises as `soon` does."""
         the_forks.refuse()
 
     def opened(self, client: object, close: Callable[[], None]) -> None:
@@ -206,7 +206,7 @@ def _end(ended: Portal) -> None:
 
 
 def _left_behind() -> None:
-    """Mark the portal in the child of a fork, where its thread is missing."""
+    """Replace the lock in the child of a fork, where the thread is missing."""
     global _lock
     _lock = threading.Lock()
 

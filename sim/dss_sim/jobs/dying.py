@@ -1,7 +1,7 @@
-"""A process that dies after so many effects: commits of the store, and work that threads do.
+"""A process that dies after a number of effects: commits of the store, and work that threads do.
 
-Invariant: after the death no effect happens any more; the one that it falls on has happened, or
-has not, as the seed says.
+Invariant: after the death no effect happens any more. Whether the effect on which it falls still
+happens is drawn from the seed.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ class Death:
         self.dead = False
 
     def put_off(self) -> None:
-        """It lives on."""
+        """Let the process live on."""
         self._left = None
 
     async def around(self, effect: Callable[[], Awaitable[T]]) -> T:
-        """Let an effect happen, or die.
+        """Let an effect happen, or die at it.
 
         Raises:
-            Died: now, or before.
+            Died: at this effect, or at an earlier one.
         """
         if self.dead:
             raise Died
@@ -59,14 +59,14 @@ class DyingStore(MemoryStore):
     async def commit(
         self, writes: Sequence[Write], preconditions: Sequence[Precondition] = ()
     ) -> list[int]:
-        """As of every store."""
+        """See the port."""
         commit = super().commit
         return await self.death.around(lambda: commit(writes, preconditions))
 
 
 @contextmanager
 def threads_die(death: Death) -> Iterator[None]:
-    """What is handed to threads in the block is an effect."""
+    """Work that is handed to threads in the block counts as an effect."""
     own = asyncio.to_thread
 
     async def dying(work: Callable[..., T], *args: object, **named: object) -> T:

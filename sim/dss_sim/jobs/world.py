@@ -1,7 +1,7 @@
-"""A replay from one topic to another, driven over as many lives of the daemon as it takes.
+"""A replay from one topic to another, driven through as many lives of the daemon as it takes.
 
-Invariant: the same plan gives the same outcome. What is checked at the end is what the target
-holds, never what somebody was told.
+Invariant: the same plan gives the same outcome. The end is judged by what the target holds, never
+by what anybody was told.
 """
 
 import asyncio
@@ -48,30 +48,31 @@ CHUNK_BYTES = 64 << 10
 PAYLOAD_BYTES = 4_400
 LIVES_MAX = 40
 EFFECTS_MAX = 60
-"""More than one life of the plan takes."""
+"""An upper bound: no plan needs more lives."""
 
 
 class MovedClock(Clock):
-    """The machine's clock, moved on so that leases end."""
+    """The machine's clock, moved forward so that leases end."""
 
     def __init__(self) -> None:
         self.ahead_ms = 0
 
     def now_ms(self) -> int:
-        """Of leases."""
+        """The clock of leases."""
         return super().now_ms() + self.ahead_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """When each life ends, in effects, and whether its last effect happens; the last life stays."""
+    """When each life ends, counted in effects, and whether its last effect happens. The last life
+    does not end."""
 
     deaths: tuple[int, ...] = ()
     happens: bool = True
     repeats: bool = False
-    """Each commit is sent twice, at once, and once more behind."""
+    """Each commit is sent twice at once, and once more afterwards."""
     appends: bool = False
-    """Producers write to the target meanwhile."""
+    """Producers write to the target at the same time."""
 
     @classmethod
     def of_seed(cls, seed: int) -> "Plan":
@@ -100,11 +101,11 @@ class World:
     clock: MovedClock = field(default_factory=MovedClock)
     appended: int = 0
     effects: int = 0
-    """Of the life with most."""
+    """The effects of the life that had most."""
     violations: list[str] = field(default_factory=list)
 
     async def run(self) -> list[str]:
-        """Live until the job is done; then say what is wrong."""
+        """Run lives until the job is done; returns what is wrong."""
         await self._live(None, self._prepare)
         for number in range(LIVES_MAX):
             after = self.plan.deaths[number] if number < len(self.plan.deaths) else None
@@ -198,7 +199,7 @@ class World:
     async def _drive(self, life: _Life, driver: str) -> None:
         if Phase(life.jobs.get(JOB).row.state) in ENDED:
             return
-        # The driver of a life before has its time to be heard again.
+        # The driver of the life before gets time to be heard again.
         self.clock.ahead_ms += JOB_LEASE_MS
         granted = await life.jobs.acquire(JOB, driver, driver.encode())
         try:
@@ -214,7 +215,7 @@ class World:
             await self._commit(life, chunk)
 
     async def _come_back(self, life: _Life, chunk: JobChunk) -> None:
-        """The driver before, which hung, wants to go on."""
+        """The earlier driver, which hung, tries to go on."""
         try:
             life.jobs.renew(JOB, chunk.epoch, "")
             self.violations.append("a driver of before keeps its lease")
@@ -237,7 +238,7 @@ class World:
             beside.append(self._begun(self._publish(life, "target", numbers), "appends"))
         done, waiting = await asyncio.wait([*commits, *beside], return_when=asyncio.FIRST_EXCEPTION)
         for task in waiting:
-            # Nothing is answered after a death, and nobody who waits is told.
+            # Nothing is answered after a death; whoever waits gets no answer.
             task.cancel()
         answers = [task.result() for task in commits if task in done]
         if self.plan.repeats:
@@ -340,7 +341,7 @@ async def _abandon(log: SegmentLog) -> None:
 
 
 def judged(root: Path, plan: Plan) -> tuple[list[str], int]:
-    """What is wrong after the plan, and how many effects its last life took."""
+    """What is wrong after the plan has run, and how many effects its last life took."""
     world = World(root, plan)
 
     async def run() -> list[str]:

@@ -8,5 +8,5 @@
                              ledger: what was asked, told, seen ──▶ rules ◀── a crash, a start
 
 A run is a row of lives on one disk. Between two of them the process stops, is killed, or the power
-goes; of all crashes that the disk may suffer on the way, some are laid out and judged.
+goes. Some of the crashes that the disk may suffer on the way are also laid out and judged.
 """

@@ -1,7 +1,7 @@
 """Run seeds, or replay one: ``python -m dss_sim.log --seeds 2000``.
 
-Exit code 0 where every seed held, 1 where one did not; each that failed is shrunk and printed with
-its seed, its acts, the crash, and the command that replays it.
+Exit code 0 if every seed held, 1 if one did not; each failed one is shrunk and printed with its
+seed, its acts, the crash, and the command that replays it.
 """
 
 import logging
@@ -23,7 +23,7 @@ def main() -> int:
 
 
 def replay(seed: int) -> int:
-    """Print what the run of a seed does; where it fails, the shrunken one."""
+    """Print what the run of a seed does; if it fails, what the shrunken run does."""
     outcome = run_seed(seed)
     if outcome.violation is not None:
         print(described(shrunk(outcome)), file=sys.stderr)

@@ -1,8 +1,7 @@
-"""Does the acts of a run to a log and its catalogue, and tells every fact.
+"""Does the acts of a run on a log and its catalogue, and tells every fact.
 
 Invariant: a request is told before it is made, an answer right after it came; an answer that no
-rule allows is a violation. The topic, stream or producer of an act is chosen among those that are
-there.
+rule allows is a violation. An act's topic, stream or producer is chosen among those that exist.
 """
 
 import asyncio
@@ -82,7 +81,7 @@ from dssd.topics.catalogue import Catalogue, NewTopic, Topic
 
 NO_ROOM = (DiskFull, Overloaded)
 PROBED_BACK = 7
-"""How many frames of a producer are sent again: more than the answers that the log remembers."""
+"""How many frames of a producer are sent again: more than the log remembers answers for."""
 
 
 class ActRunner:
@@ -104,12 +103,12 @@ class ActRunner:
         self._store = store
         self._keys = keys
         self._is_full = is_full
-        """Whether anything found the disk full in this life."""
+        """Whether any call found the disk full in this life."""
         self._broken = broken
-        """Told of a rule that does not hold, and why."""
+        """Called with a rule that does not hold, and why."""
 
     async def do(self, act: Act, name: str) -> None:
-        """One act, which is over when it was answered."""
+        """Do one act; it returns once the act was answered."""
         match act:
             case MakeTopic():
                 await self._allowed(self._make(name, act))
@@ -153,7 +152,7 @@ class ActRunner:
                 await self._repeat(_stream_of(topic, act.partition), act)
 
     async def _allowed(self, call: Awaitable[None]) -> None:
-        """Do it; on a full disk it may be refused, and so may what another act removed."""
+        """Do it; it may be refused if the disk is full, or if another act removed what it needs."""
         try:
             await call
         except NO_ROOM as refused:
@@ -190,9 +189,9 @@ class ActRunner:
         self._cycle.tell(Sealed(part.storage_topic_id))
 
     async def _grow(self, topic: Topic, partitions: int) -> None:
-        """Add a storage topic, unless one waits from before a death, and switch to it.
+        """Add a storage topic, unless one from before a death still waits, and switch to it.
 
-        Another act may do the same meanwhile, or seal it without a successor.
+        Another act may do the same at the same time, or seal it without a successor.
         """
         part = topic.producing
         if part.storage_topic_id in self._cycle.ledger.sealing:
@@ -208,7 +207,7 @@ class ActRunner:
             self._cycle.tell(Sealed(part.storage_topic_id))
 
     async def _sealed(self, topic: Topic, written: str) -> bool:
-        """Store where it ends; False where it was removed meanwhile."""
+        """Note where it ends; False if it was removed meanwhile."""
         key = (topic.topic_id, topic.producing.ordinal)
         while True:
             found = await self._store.read(StorageTopicRow, key)
@@ -247,7 +246,7 @@ class ActRunner:
         )
         for stream, (_, end) in going.items():
             self._cycle.tell(Trimmed(*stream, end))
-        # A full disk postpones retention; a flipped bit makes a file look like another one.
+        # A full disk postpones retention; a flipped bit makes one file look like another.
         if is_alone and not self._is_full() and not self._cycle.ledger.rotten:
             after = files_of(self._cycle.root, storage_topic_id)
             oldest_us = now_us - (act.age_ms or 0) * 1_000
@@ -275,7 +274,7 @@ class ActRunner:
             self._note_stored(frame, Place(found.base, found.time_us))
 
     def _note_stored(self, frame: Frame, place: Place) -> None:
-        """It is at a place, which is to be the one that is known, if it is."""
+        """Note that a frame lies at a place, which must be the known one if there is one."""
         ledger = self._cycle.ledger
         known = ledger.places.get(frame.number)
         if known not in (None, place) and not ledger.may_be_forgotten(frame):
@@ -288,7 +287,8 @@ class ActRunner:
     def _last_before_us(self, stream: StreamId) -> int:
         """The newest append time in older storage topics of the topic of a stream.
 
-        One that waits for its switch begins where that will say; what is tried in it says nothing.
+        A storage topic that waits for its switch gets its first append time then, so it tells
+        nothing yet.
         """
         ledger, topics = self._cycle.ledger, self._catalogue.topics()
         older = {
@@ -311,14 +311,15 @@ class ActRunner:
     # Appending
 
     def _frames(self, sending: Sending) -> list[Frame]:
-        """The frames that a producer sends: first those that were not answered."""
+        """The frames that a producer sends, unanswered ones first."""
         topic = self._topic(sending)
         if topic is None:
             return []
         return self._frames_to(_stream_of(topic, sending.partition), sending)
 
     def _frames_to(self, stream: StreamId, sending: Sending) -> list[Frame]:
-        """A producer has no more on their way than the log knows the answers of."""
+        """Frames to a stream. A producer never has more in flight than the log remembers answers
+        for."""
         ledger = self._cycle.ledger
         producer = ledger.current(stream, sending.producer)
         sending = replace(sending, producer=producer)
@@ -350,7 +351,7 @@ class ActRunner:
             await self._resend([stored[-1 - act.back]])
 
     async def _resend(self, frames: list[Frame]) -> None:
-        """Send frames again that are stored; their answers are known, or too old."""
+        """Send frames again that are stored already; their answers are known, or too old."""
         results = await self._log.append([append_of(frame) for frame in frames])
         for frame, result in zip(frames, results, strict=True):
             if isinstance(result, Appended):
@@ -361,7 +362,7 @@ class ActRunner:
                 self._cycle.tell(FrameRefused(frame.number, GONE))
 
     def _may_be_refused(self, frame: Frame, error: BaseException) -> bool:
-        """Whether one that is sent again may be."""
+        """Whether a frame that is sent again may be refused."""
         ledger = self._cycle.ledger
         match error:
             case SequenceTooOld():
@@ -371,7 +372,7 @@ class ActRunner:
             case StreamNotFound():
                 allowed = True
             case StorageTopicSealed():
-                # The power took it, and nothing new comes there any more.
+                # The power took the frame, and nothing new is stored there any more.
                 is_sealed = frame.stream.storage_topic_id in ledger.sealing
                 allowed = is_sealed and frame.number in ledger.at_risk
             case _:
@@ -379,7 +380,7 @@ class ActRunner:
         return allowed or bool(ledger.rotten)
 
     async def _probe(self) -> None:
-        """Repeats first: what is new moves the window on."""
+        """Send repeats first, because new frames move the window on."""
         streams = [stream for topic in self._catalogue.topics() for stream in topic.streams()]
         for stream in streams:
             for producer in range(PRODUCERS):
@@ -418,14 +419,14 @@ class ActRunner:
         why = f"it was refused: {type(error).__name__}"
         match error:
             case ProducerForgotten():
-                # It need not be itself that was forgotten, if it began before one that was.
+                # Another producer may have been forgotten in its place, if this one began before.
                 allowed, why = bool(ledger.lapsed or ledger.rotten), FORGOTTEN
             case DiskFull() | Overloaded():
                 allowed = self._is_full()
             case SequenceGap():
                 allowed = bool(ledger.rotten) or self._is_one_before_missing(frame)
             case SequenceTooOld():
-                # It is not known whether it is there.
+                # Nobody knows whether the frame is there.
                 if ledger.rotten or ledger.is_overtaken(frame):
                     return
                 allowed = False
@@ -440,7 +441,7 @@ class ActRunner:
         self._cycle.tell(FrameRefused(frame.number, why))
 
     async def _adopt(self, topic: Topic, act: Adopt) -> None:
-        """Frames that come at once; they are durable, whatever their topic promises."""
+        """Adopt frames all at once; they are durable, whatever their topic promises."""
         ledger, frames = self._cycle.ledger, list[Frame]()
         for sending in act.sendings:
             stream = _stream_of(topic, sending.partition)
@@ -475,7 +476,7 @@ class ActRunner:
 
 
 def published(number: int) -> BanRow:
-    """The row that is committed with adopted frames, of which the first has the number."""
+    """The row that is committed with adopted frames; the number is that of the first frame."""
     return BanRow(number, "adopted", 0, 0)
 
 

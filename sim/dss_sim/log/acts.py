@@ -1,7 +1,7 @@
 """What a run does, as values, and how a seed draws it.
 
-An act names a topic, producer or partition by a number, taken modulo how many there are when its
-turn comes; so a run stays valid if acts are left out. Invariant: a plan follows from its seed.
+An act names a topic, producer or partition by a number, taken modulo how many there are when the
+act is done; so a run stays valid if acts are left out. Invariant: a plan follows from its seed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from dssd.log.settings import LogSettings
 
 @dataclass(frozen=True, slots=True)
 class MakeTopic:
-    """A topic comes to be."""
+    """Create a topic."""
 
     partitions: int
     durability: str = "sync"
@@ -31,7 +31,7 @@ class MakeTopic:
 
 @dataclass(frozen=True, slots=True)
 class RemoveTopic:
-    """A topic goes."""
+    """Remove a topic."""
 
     topic: int
 
@@ -57,7 +57,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """Frames of one topic that come all at once, of no producer."""
+    """Adopt frames of one topic, all at once, without a producer."""
 
     topic: int
     sendings: tuple[Sending, ...]
@@ -65,32 +65,32 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A frame that was answered is sent again."""
+    """Send a frame again that was answered."""
 
     topic: int
     partition: int
     producer: int
     back: int
-    """How many later ones its producer has sent."""
+    """How many later frames its producer has sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """A topic goes on in a new file."""
+    """Let a topic go on in a new file."""
 
     topic: int
 
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """A topic takes no more frames."""
+    """Seal a topic: it takes no more frames."""
 
     topic: int
 
 
 @dataclass(frozen=True, slots=True)
 class Grow:
-    """A topic gets another storage topic, which takes over."""
+    """Give a topic another storage topic and switch to it."""
 
     topic: int
     partitions: int
@@ -98,7 +98,7 @@ class Grow:
 
 @dataclass(frozen=True, slots=True)
 class Trim:
-    """A stream forgets a share of what it has."""
+    """Trim a share of what a stream has."""
 
     topic: int
     partition: int
@@ -107,7 +107,7 @@ class Trim:
 
 @dataclass(frozen=True, slots=True)
 class Retain:
-    """A topic keeps so much, or what is so young."""
+    """Set a topic's retention, by bytes or by age."""
 
     topic: int
     bytes: int | None
@@ -116,7 +116,7 @@ class Retain:
 
 @dataclass(frozen=True, slots=True)
 class ReadBack:
-    """A stream is read from a share of it on."""
+    """Read a stream from a share of it on."""
 
     topic: int
     partition: int
@@ -126,33 +126,33 @@ class ReadBack:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Every producer sends its last frames once more, and every stream takes one more frame."""
+    """Every producer sends its last frames once more, and every stream gets one more frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing is asked for so long, and all that is due happens."""
+    """Do nothing for a while, so that all that is due happens."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """The wall clock goes so far, forward or back; it needs no process."""
+    """Move the wall clock forward or back; needs no process."""
 
     by_us: int
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Several at once."""
+    """Do several acts at once."""
 
     acts: tuple["Act", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """From now on a fault waits for its calls."""
+    """Arm a fault: from now on it waits for its calls."""
 
     kind: Kind
     calls: frozenset[str]
@@ -162,12 +162,12 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class MakeRoom:
-    """The disk is full no more."""
+    """Give the disk room again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rot:
-    """A bit flips in a file: the number of the file, a share of its bytes, the bit."""
+    """Flip a bit in a file: the number of the file, a share of its bytes, the bit."""
 
     file: int
     share: float
@@ -176,17 +176,17 @@ class Rot:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The process ends in order."""
+    """Stop the process in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """The process ends."""
+    """Kill the process."""
 
 
 @dataclass(frozen=True, slots=True)
 class PowerLoss:
-    """The power goes, during the last acts: after a share of their steps."""
+    """Cut the power during the last acts: after a share of their steps."""
 
     share: float
 
@@ -215,14 +215,15 @@ Act = (
     | PowerLoss
 )
 Befalling = Arm | MakeRoom | Rot | Jump
-"""What happens to a process, and needs none."""
+"""Acts that happen to a process, or need none."""
 ENDS = (Stop, Kill, PowerLoss)
 """Acts that end a life."""
 
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """An act; its number seeds its randomness, so leaving out other acts does not change it."""
+    """An act with its number, which seeds its randomness, so leaving out other acts does not change
+    it."""
 
     number: int
     act: Act
@@ -236,28 +237,29 @@ class Plan:
     settings: LogSettings
     acts: tuple[Numbered, ...]
     begins_us: int
-    """Where its wall clock begins."""
+    """The wall clock at its beginning."""
 
 
 ACTS = (5, 60)
 JUMPS_FROM = 1_000
-"""The first number of a jump: acts keep theirs, whatever their clock does."""
+"""The first number for jumps of the clock: other acts keep their numbers, however many jumps there
+are."""
 ADOPTS_FROM = 100_000
 """The first number of an adoption, for the same reason."""
 READ_LOOP_US = 60_000_000
-"""So long that no read ends because of the clock."""
+"""So long that the clock ends no read."""
 KINDS = ("send", "make", "repeat", "roll", "seal", "trim", "retain", "read", "remove", "wait")
 KIND_WEIGHTS = (60, 4, 6, 7, 1, 6, 5, 8, 2, 2)
 UNSYNCED = 0.25
 """The share of topics of durability ``os``."""
 FAULTY = 0.6
-"""The share of runs that have faults besides the ends of lives."""
+"""The share of runs with faults other than the ends of lives."""
 ROTTEN = 0.3
 """The share of these that have bit rot."""
 
 
 def drawn(seed: int) -> Plan:
-    """What the seed itself draws: its plan without adoptions."""
+    """The plan that the seed draws, without adoptions."""
     chance = Random(seed)
     draws = _Draws(chance)
     acts: list[Act] = [draws.topic()]
@@ -268,7 +270,7 @@ def drawn(seed: int) -> Plan:
 
 
 def _timed(acts: Sequence[Act], clock: ClockDraws) -> Iterator[Numbered]:
-    """The acts, with what the clock does between them."""
+    """The acts, with the moves of the clock between them."""
     for number, act in enumerate(acts):
         if isinstance(act, Retain) and act.age_ms is not None:
             act = replace(act, age_ms=clock.age_ms(act.age_ms))
@@ -279,7 +281,7 @@ def _timed(acts: Sequence[Act], clock: ClockDraws) -> Iterator[Numbered]:
 
 
 def settings_of(chance: Random) -> LogSettings:
-    """Small bounds, so that few frames meet what many meet."""
+    """Small bounds, so that a few frames reach what otherwise only many do."""
     return LogSettings(
         segment_bytes_max=chance.choice((2 << 10, 6 << 10, 16 << 10)),
         segment_frames_max=chance.choice((6, 50, 1_000)),
@@ -300,7 +302,7 @@ class _Draws:
         self._is_rotten = self._is_faulty and chance.random() < ROTTEN
         self._lengths = chance.choice(((5, 60), (5, 60), (200, 700), (400, 1_700)))
         self._ends = chance.uniform(0.02, 0.2)
-        """How often a life ends."""
+        """How likely a life ends."""
 
     def topic(self) -> MakeTopic:
         """A new topic."""
@@ -308,7 +310,7 @@ class _Draws:
         return MakeTopic(self._chance.randint(1, 4), durability)
 
     def acts(self) -> list[Act]:
-        """Any act, or some that belong together."""
+        """Any act, or several that belong together."""
         drawn = self._chance.random()
         if drawn < self._ends:
             return self._end()

@@ -1,6 +1,7 @@
-"""Where a seed lets frames be adopted: between its acts, beside one, or killed in the middle.
+"""Draws where frames are adopted: between acts, beside one, or killed in the middle.
 
-Invariant: the draws are their own, so a seed's acts are what they are without them.
+Invariant: it draws from a generator of its own, so the acts of a seed are the same with and without
+adoptions.
 """
 
 from collections.abc import Iterator
@@ -32,9 +33,9 @@ ADOPTING = 0.4
 """The share of runs in which frames are adopted."""
 OFTEN = (0.1, 0.3)
 BESIDE = (Send, Roll, Retain, ReadBack, Seal, Trim)
-"""Acts that may be under way meanwhile."""
+"""Acts that may be under way during an adoption."""
 KILLED_AFTER = 40
-"""More calls than an adoption makes."""
+"""More calls than any adoption makes."""
 
 
 class AdoptionDraws:
@@ -45,7 +46,7 @@ class AdoptionDraws:
         self._often = chance.choice(OFTEN) if chance.random() < ADOPTING else 0.0
 
     def beside(self, numbered: Numbered) -> Iterator[Numbered]:
-        """The act, perhaps with an adoption beside or behind it."""
+        """The act, perhaps with an adoption beside or after it."""
         chance = self._chance
         if chance.random() >= self._often:
             yield numbered

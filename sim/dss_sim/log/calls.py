@@ -1,4 +1,4 @@
-"""The system calls of the log on files below a root, done, recorded as steps, and struck by faults.
+"""The log's system calls on files below a root: done, recorded as steps, and struck by faults.
 
 Invariant: a change of a file below the root is both done and recorded, or neither; a call that
 would change a file and is not known here fails. After `Died` nothing is done any more. Calls that
@@ -49,7 +49,7 @@ REFUSED = (
 )
 """Calls that change files or descriptors and that the log never uses."""
 NOT_NOW = 0.3
-"""How often the page cache does not have what is read."""
+"""How often data to be read is not in the page cache."""
 
 
 class Calls:
@@ -60,23 +60,24 @@ class Calls:
         self._steps = steps
         self._faults = faults
         self._handles: dict[int, int | None] = {}
-        """By descriptor: the handle of one that may change something, else None."""
+        """By descriptor: the handle if it may change something, else None."""
         self._paths: dict[int, str] = {}
         """By descriptor."""
         self._owed: dict[int, int] = {}
-        """Errors of syncs by another descriptor of the file, which the system tells each once."""
+        """Sync errors that a descriptor has yet to get, because the sync of another one failed: the
+        system tells each descriptor once."""
         self._folders: set[int] = set()
         self._written: set[int] = set()
-        """Handles of files that grew, for which a sync may have to find room."""
+        """Handles of files that grew: their sync may fail for want of room."""
         self._dead = False
 
     @property
     def place(self) -> int:
-        """How many steps there are."""
+        """How many steps have been recorded."""
         return len(self._steps)
 
     def die(self) -> NoReturn:
-        """The process ends here.
+        """End the process here.
 
         Raises:
             Died: always.
@@ -85,11 +86,11 @@ class Calls:
         raise Died
 
     def end(self) -> None:
-        """Nothing is done from here on."""
+        """Do nothing from here on."""
         self._dead = True
 
     def close_all(self) -> None:
-        """As the end of a process does."""
+        """Close all descriptors, as the end of a process does."""
         for fd in self._handles:
             _close(fd)
         self._handles.clear()
@@ -132,7 +133,7 @@ class Calls:
         grows = offset + len(content) > os.fstat(fd).st_size
         fault = self._faults.struck("pwritev")
         if fault == "full" and not grows:
-            # What lies there has its room.
+            # Overwriting needs no new room.
             fault = None
         arrives = len(content) if fault is None else self._faults.part_of(len(content))
         if fault == "short":
@@ -143,7 +144,7 @@ class Calls:
             self._note(Write(handle, offset, content[:arrives]))
             if grows:
                 self._written.add(handle)
-        # The kernel says of a part that it arrived, and why not more with the next call.
+        # The kernel reports a partial write as a success, and the error only at the next call.
         if fault in ("kill", "eio") or not arrives:
             self._fail(fault)
         return arrives
@@ -151,7 +152,7 @@ class Calls:
     def preadv(
         self, fd: int, buffers: Sequence[bytearray | memoryview], offset: int, flags: int = 0
     ) -> int:
-        """`os.preadv`; without waiting it gives what chance says."""
+        """`os.preadv`; a read that may not wait gives as much as chance says."""
         if fd not in self._handles or not flags:
             return _preadv(fd, buffers, offset, flags)
         if self._faults.chance.random() < NOT_NOW:
@@ -178,7 +179,7 @@ class Calls:
             self._note(Reserve(handle, offset + length))
 
     def fsync(self, fd: int) -> None:
-        """`os.fsync`. To wait for the real disk would only cost time."""
+        """`os.fsync`; it does not wait for the real disk, which would only cost time."""
         self._sync("fsync", _fsync, fd)
 
     def fdatasync(self, fd: int) -> None:
@@ -217,7 +218,8 @@ class Calls:
             self._note(MakeDirectory(ours))
 
     def refuse(self, real: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
-        """A call that is not known here: on other files only. Its types are those of `real`."""
+        """A call that is not known here: it is let through for other files only. Its types are
+        those of `real`."""
         ours = any(one in self._handles for one in arguments if isinstance(one, int))
         named = [one for one in arguments if isinstance(one, str | PathLike)]
         ours = ours or any(self._below_root(one) is not None for one in named)
@@ -250,13 +252,13 @@ class Calls:
         self._fail(fault)
 
     def _owe(self, failed: int, error: int) -> None:
-        """Each other descriptor of the file hears of it with its next sync."""
+        """Let each other descriptor of the file get the error at its next sync."""
         path = self._paths[failed]
         self._owed |= {fd: error for fd in self._handles if self._paths[fd] == path}
         self._owed.pop(failed, None)
 
     def _strike(self, call: str) -> None:
-        """The call fails, if a fault strikes it; else it is to be done."""
+        """Fail the call if a fault strikes it; else it is to be done."""
         self._check_alive()
         fault = self._faults.struck(call)
         if fault is not None:
@@ -296,7 +298,8 @@ class Calls:
 
 @contextmanager
 def called(calls: Calls) -> Iterator[None]:
-    """`os` does these calls while the block runs; descriptors that are left are closed."""
+    """While the block runs, `os` makes its calls here; descriptors left open are closed at the
+    end."""
     known = ("open", "close", "pwritev", "preadv", "ftruncate", "posix_fallocate", "fsync")
     names = (*known, "fdatasync", "rename", "unlink", "mkdir")
     others: dict[str, object] = {name: getattr(calls, name) for name in names}

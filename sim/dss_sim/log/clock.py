@@ -1,7 +1,8 @@
 """The wall clock of a run, and how a seed moves it: hours and days pass, and it jumps, also back.
 
-Invariant: its draws are its own, so a seed's acts are what they are without them. No time passes
-but by what is drawn here, and by a millisecond at each reading. It must not know acts or readers.
+Invariant: it draws from a generator of its own, so the acts of a seed are the same without it. Time
+passes only by what is drawn here, and by a millisecond at each reading. It must not know acts or
+readers.
 """
 
 from dataclasses import dataclass
@@ -16,14 +17,14 @@ HOUR_US = 3_600 * SECOND_US
 DAY_US = 24 * HOUR_US
 
 BEGINS_US = (1_000 * SECOND_US, 0, 1_700_000_000 * SECOND_US, 4_000_000_000 * SECOND_US)
-"""Where clocks begin: one without a battery at 0, some in the year 2096."""
+"""The times at which clocks begin: 0 for one without a battery, and for some the year 2096."""
 OFTEN = (0.0, 0.0, 0.05, 0.2, 0.5)
-"""Chances of a jump after an act."""
+"""How likely the clock jumps after an act."""
 BACK = (0.0, 0.3, 0.7)
-"""Shares of the jumps that go back."""
+"""The shares of jumps that go back."""
 LONGEST_US = (HOUR_US, 20 * HOUR_US, 400 * DAY_US)
 NEAR_US = HOUR_US // 2
-"""How near to the time after which producers are forgotten some jumps go."""
+"""How close some jumps come to the time after which producers are forgotten."""
 AGES_MS = (0, 50, 10 * 60_000, HOUR_US // 1_000, DAY_US // 1_000)
 
 
@@ -39,7 +40,7 @@ class Clock:
         return self.now_us
 
     def jump(self, by_us: int) -> None:
-        """Go forward or back, but not behind its zero."""
+        """Move it forward or back, but not below zero."""
         self.now_us = max(0, self.now_us + by_us)
 
 
@@ -54,7 +55,7 @@ class ClockDraws:
         self._longest_us = chance.choice(LONGEST_US)
 
     def jump_us(self) -> int | None:
-        """How far the clock goes; None: it stays."""
+        """How far the clock jumps; None if it does not."""
         chance = self._chance
         if chance.random() >= self._often:
             return None
@@ -64,5 +65,5 @@ class ClockDraws:
         return -by_us if chance.random() < self._back else by_us
 
     def age_ms(self, drawn_ms: int) -> int:
-        """The age that retention allows in a run in which hours pass."""
+        """The age limit of retention in runs in which hours pass."""
         return self._chance.choice(AGES_MS) if self._often else drawn_ms

@@ -8,22 +8,23 @@ from random import Random
 from typing import Literal
 
 Kind = Literal["kill", "eio", "full", "short"]
-"""The process is killed, the disk fails, it is full, or a write is cut short without an error."""
+"""The process is killed, the disk fails, the disk is full, or a write is cut short without an
+error."""
 
 SYNCS = frozenset({"fsync", "fdatasync"})
 WRITES = frozenset({"pwritev"})
 NAMES = frozenset({"open", "rename", "unlink", "mkdir"})
-"""An open that makes a file."""
+"""An open that creates a file."""
 SIZES = frozenset({"ftruncate", "posix_fallocate"})
 CALLS = SYNCS | WRITES | NAMES | SIZES
 COMMIT = "commit"
-"""A commit of the store, which is no system call here, but needs room."""
+"""A commit of the store: no system call here, but it needs room."""
 NEEDS_ROOM = WRITES | SYNCS | {"open", "rename", "mkdir", "posix_fallocate", COMMIT}
 
 
 @dataclass(slots=True)
 class Armed:
-    """A fault that waits: it lets some calls pass, then strikes so many."""
+    """A fault that waits: it lets some calls pass, then strikes a number of calls."""
 
     kind: Kind
     calls: frozenset[str]
@@ -32,7 +33,7 @@ class Armed:
 
 
 class Faults:
-    """Those of one life."""
+    """The faults of one life."""
 
     def __init__(self, chance: Random) -> None:
         self.chance = chance
@@ -44,11 +45,11 @@ class Faults:
         self._armed.append(armed)
 
     def disarm(self) -> None:
-        """None waits any more, and there is room again."""
+        """Disarm all faults, and give the disk room again."""
         self._armed.clear()
 
     def struck(self, call: str) -> Kind | None:
-        """What strikes this call."""
+        """The fault that strikes this call."""
         kind: Kind | None = None
         for armed in self._armed:
             if call not in armed.calls or not armed.strikes:
@@ -63,5 +64,5 @@ class Faults:
         return kind
 
     def part_of(self, size: int) -> int:
-        """How many bytes of a write that was struck arrive: often none."""
+        """How many bytes of a struck write arrive: often none."""
         return self.chance.randrange(size) if size and self.chance.random() < 0.5 else 0

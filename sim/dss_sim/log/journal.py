@@ -23,28 +23,28 @@ from dssd.store.rows import Row
 
 R = TypeVar("R", bound=Row)
 ALWAYS = -1
-"""The place of what was durable before the first step."""
+"""The position of what was durable before the first step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One commit, or one id that was given."""
+    """One commit, or one id that was drawn."""
 
     began: int
     made: int
-    """Places among the steps: asked for after so many, there for others to read after so many."""
+    """Numbers of steps: after how many it was asked for, and after how many others may read it."""
     writes: tuple[Write, ...] | None
-    """None: an id."""
+    """None for an id."""
 
 
 class Journal:
-    """What was committed, in order."""
+    """The commits, in order."""
 
     def __init__(self, entries: Sequence[Entry] = ()) -> None:
         self.entries = list(entries)
 
     def after_crash(self, place: int, chance: Random) -> "Journal":
-        """What of it is durable if the power goes after so many steps."""
+        """The entries that are durable if the power goes after a number of steps."""
         sure = sum(1 for _ in takewhile(lambda one: one.made <= place, self.entries))
         begun = takewhile(lambda one: one.began <= place, self.entries[sure:])
         kept = sure + chance.randint(0, sum(1 for _ in begun))
@@ -62,7 +62,7 @@ class Journal:
 
 
 class JournaledStore:
-    """Implements `dssd.store.port.Store` for one life: commits take a while."""
+    """Implements `dssd.store.port.Store` for one life; its commits take a while."""
 
     def __init__(self, journal: Journal, loop: SteppedLoop, calls: Calls, faults: Faults) -> None:
         self._journal = journal
@@ -74,7 +74,7 @@ class JournaledStore:
     async def commit(
         self, writes: Sequence[Write], preconditions: Sequence[Precondition] = ()
     ) -> list[int]:
-        """As the port says.
+        """See the port.
 
         Raises:
             PreconditionFailed: nothing was written.
@@ -95,32 +95,32 @@ class JournaledStore:
         return versions
 
     async def read(self, kind: type[R], key: Key) -> Versioned[R] | None:
-        """As the port says."""
+        """See the port."""
         await self._loop.some_rounds()
         return await self._rows.read(kind, key)
 
     async def scan(
         self, kind: type[R], prefix: Key = (), *, after: Key | None = None, limit: int = 10_000
     ) -> list[Versioned[R]]:
-        """As the port says."""
+        """See the port."""
         await self._loop.some_rounds()
         return await self._rows.scan(kind, prefix, after=after, limit=limit)
 
     def watch(self, kind: type[Row]) -> AsyncIterator[Change]:
-        """As the port says."""
+        """See the port."""
         return self._rows.watch(kind)
 
     async def next_id(self) -> int:
-        """As the port says."""
+        """See the port."""
         began = self._calls.place
         given = await self._rows.next_id()
         self._journal.entries.append(Entry(began, self._calls.place, None))
         return given
 
     async def last_id(self) -> int:
-        """As the port says."""
+        """See the port."""
         return await self._rows.last_id()
 
     async def close(self) -> None:
-        """As the port says."""
+        """See the port."""
         await self._rows.close()

@@ -1,12 +1,11 @@
-"""What a run asked for, what it was told, and what it has seen: the facts, and what they promise.
+"""The facts of a run (what it asked for, was told and has seen), and what they promise.
 
 A producer may be forgotten once none of its frames was appended for `FORGOTTEN_AFTER_US`, by any
-reading of the wall clock. A frame that it sent before may then be refused as forgotten when it is
-sent again, or get its earlier answer; it is never stored once more. Nothing else is forgotten
-because time passed, whatever the clock does. Who is told that it was forgotten goes on as another
-producer.
+reading of the wall clock. If it then sends an earlier frame again, that is refused as forgotten or
+gets its earlier answer; it is never stored again. Nothing else is forgotten because time passed,
+whatever the clock does. A producer that is told so goes on as another producer.
 
-Invariant: facts only add up; the ledger of a crash is that of the facts before it. It must not
+Invariant: facts are only added; the ledger of a crash is that of the facts before it. It must not
 know how the log works.
 """
 
@@ -33,18 +32,18 @@ Key = tuple[StreamId, int]
 GONE = "a start did not find it"
 FORGOTTEN = "its producer was forgotten"
 PRODUCERS = 3
-"""How many there are in a stream at a time."""
+"""How many producers have a stream at a time."""
 FORGOTTEN_AFTER_US = 24 * 3_600 * 1_000_000
 """How long after its last append a producer is remembered, as decision 7 promises."""
 BETWEEN_READS_US = 60_000_000
-"""More time than passes between two `ClockRead`."""
+"""More time than passes between two `ClockRead` facts."""
 ANONYMOUS = -1
-"""The number of the producer that is none: its frames are not followed."""
+"""The number that stands for no producer; its frames are not followed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame as it was sent. No other one has its body."""
+    """A frame as it was sent. No two frames have the same body."""
 
     number: int
     stream: StreamId
@@ -58,7 +57,7 @@ class Frame:
 
     @property
     def body(self) -> bytes:
-        """What the log does not change."""
+        """The part that the log does not change."""
         return self.content[HEADER_BYTES:]
 
 
@@ -71,21 +70,21 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FrameSent:
-    """It may be in its stream from now on."""
+    """A frame was sent: it may be in its stream from now on."""
 
     frame: Frame
 
 
 @dataclass(frozen=True, slots=True)
 class SentTogether:
-    """These frames come all at once, or none of them does."""
+    """Frames were sent that become visible all at once, or not at all."""
 
     numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FrameStored:
-    """It is there: an append was answered so, or somebody has read it."""
+    """A frame is stored: an append was answered so, or somebody has read it."""
 
     number: int
     place: Place
@@ -93,7 +92,7 @@ class FrameStored:
 
 @dataclass(frozen=True, slots=True)
 class FrameRefused:
-    """It is not there: an append was answered so, or a start has not found it."""
+    """A frame is not stored: an append was answered so, or a start has not found it."""
 
     number: int
     why: str
@@ -101,23 +100,23 @@ class FrameRefused:
 
 @dataclass(frozen=True, slots=True)
 class FrameHit:
-    """Bit rot changed its bytes: it need not be readable any more."""
+    """Bit rot changed a frame's bytes: it may be unreadable."""
 
     number: int
     in_header: bool = False
-    """Nothing tells its offsets any more."""
+    """Its header is hit, so nothing tells its offsets any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rotten:
-    """Some file is not what it was: a start may say so."""
+    """Bit rot hit some file: a start may report that."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class DamageSeen:
-    """A start gave up offsets of the stream, and had a reason."""
+    """A start gave up offsets of a stream, with reason."""
 
     stream: StreamId
 
@@ -129,14 +128,15 @@ class PowerLost:
 
 @dataclass(frozen=True, slots=True)
 class ClockRead:
-    """The wall clock shows this, or shows it soon: producers silent for long may be forgotten."""
+    """The wall clock shows this, or will soon: producers that were silent for long may be
+    forgotten."""
 
     now_us: int
 
 
 @dataclass(frozen=True, slots=True)
 class EndSeen:
-    """All offsets of the stream below were given."""
+    """All offsets of the stream below this one were given."""
 
     stream: StreamId
     end: int
@@ -144,14 +144,14 @@ class EndSeen:
 
 @dataclass(frozen=True, slots=True)
 class SealAsked:
-    """A storage topic may take no more frames from now on."""
+    """A seal was asked for: a storage topic may take no more frames from now on."""
 
     storage_topic_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """It takes none."""
+    """A storage topic takes no more frames."""
 
     storage_topic_id: int
 
@@ -180,29 +180,29 @@ Fact = (
 
 @dataclass(slots=True)
 class Ledger:
-    """What the facts so far say together."""
+    """What the facts so far promise together."""
 
     topics: dict[str, TopicMade] = field(default_factory=dict)
     maybe: set[str] = field(default_factory=set)
     """Topics that may or may not exist."""
     removals: int = 0
-    """How many were asked for."""
+    """How many storage topics were asked for."""
     frames: dict[int, Frame] = field(default_factory=dict)
     places: dict[int, Place] = field(default_factory=dict)
-    """Of frames that are there; the newest."""
+    """The newest place of each frame that is stored."""
     at_risk: set[int] = field(default_factory=set)
-    """Those of them that the power may have taken: their topic answers before a sync."""
+    """Stored frames that a power loss may have taken: their topic answers before a sync."""
     asked: Counter[int] = field(default_factory=Counter)
-    """How often a frame was sent and not refused: several sendings may be under way."""
+    """How often a frame was sent and not refused: it may be in flight several times."""
     together: list[tuple[int, ...]] = field(default_factory=list)
-    """Frames that are all there, or none is."""
+    """Sets of frames of which all are stored, or none."""
     refused: dict[int, str] = field(default_factory=dict)
     """Frames that are not there, and why."""
     hit: set[int] = field(default_factory=set)
     nameless: set[int] = field(default_factory=set)
-    """Those of them that were hit in their headers."""
+    """Hit frames whose headers are hit."""
     ever_hit: set[int] = field(default_factory=set)
-    """Of these it is not known which copy was hit."""
+    """Frames of which nobody knows which copy was hit."""
     rotten: set[str] = field(default_factory=set)
     damaged: set[StreamId] = field(default_factory=set)
     sent: defaultdict[Key, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -216,24 +216,24 @@ class Ledger:
     """Storage topics that may take no more frames."""
     sealed: set[int] = field(default_factory=set)
     clock_us: int = 0
-    """What the wall clock showed when it was read last."""
+    """The wall clock at its last reading."""
     sent_us: dict[int, int] = field(default_factory=dict)
-    """What it showed when a frame was sent first."""
+    """The wall clock when a frame was first sent."""
     lapsed: set[int] = field(default_factory=set)
-    """Frames that the log may have forgotten: sent again, they may be refused."""
+    """Frames that the log may have forgotten: if they are sent again, they may be refused."""
     turns: Counter[Key] = field(default_factory=Counter)
-    """How often a producer was told that it was forgotten in a stream."""
+    """How often a producer was told that a stream had forgotten it."""
 
     @classmethod
     def of(cls, facts: Iterable[Fact]) -> "Ledger":
-        """What these say together."""
+        """The ledger of these facts."""
         ledger = cls()
         for fact in facts:
             ledger.learn(fact)
         return ledger
 
     def learn(self, fact: Fact) -> None:
-        """One more fact."""
+        """Add one fact."""
         match fact:
             case TopicAsked() | TopicMade() | RemovalAsked() | TopicRemoved():
                 self._learn_topic(fact)
@@ -312,7 +312,7 @@ class Ledger:
         self.asked[number] -= 1
         if why == FORGOTTEN:
             self._learn_forgotten(self.frames[number])
-        # Of one that was hit the log may still know the answer: its place stays.
+        # The log may still know the answer for a frame that was hit, so its place is kept.
         if number in self.at_risk - self.hit and why == GONE:
             self.at_risk.discard(number)
             del self.places[number]
@@ -321,7 +321,7 @@ class Ledger:
             self.refused[number] = why
 
     def _learn_place(self, number: int, place: Place) -> None:
-        """It lies at a new place: a frame that was hit was stored again."""
+        """Note a frame's new place: a frame that was hit was stored again."""
         self.lapsed.discard(number)
         self.places[number] = place
         self.hit.discard(number)
@@ -340,14 +340,15 @@ class Ledger:
             self.lapsed.update(numbers)
 
     def _last_us(self, numbers: Sequence[int]) -> int:
-        """When one of a producer's frames was appended last, or later."""
+        """The latest time at which a producer's frame may have been appended last."""
         stored = (self.frames[one] for one in numbers if one in self.places)
         sure = (one.number for one in stored if not self.may_be_forgotten(one))
         earliest = min(self.sent_us[one] for one in numbers)
         return max((self.places[one].time_us for one in sure), default=earliest)
 
     def current(self, stream: StreamId, producer: int) -> int:
-        """What a producer is in a stream by now: another one each time that it was forgotten."""
+        """The producer's present identity in a stream; it changes each time that it was
+        forgotten."""
         return producer if producer == ANONYMOUS else self._turned(stream, producer)
 
     def _turned(self, stream: StreamId, producer: int) -> int:
@@ -359,7 +360,7 @@ class Ledger:
         return [self.frames[number] for number in sent if number not in self.places]
 
     def next_sequence(self, stream: StreamId, producer: int) -> int:
-        """The one after the last that was sent."""
+        """The sequence after the last one that was sent."""
         sent = self.sent.get((stream, producer), [])
         return self.frames[sent[-1]].sequence + 1 if sent else 0
 
@@ -369,7 +370,7 @@ class Ledger:
         return [self.frames[number] for number in sent if number in self.places]
 
     def is_answer_known(self, frame: Frame) -> bool:
-        """Whether the log has to know where a frame is that it stored."""
+        """Whether the log must still know where it stored a frame."""
         behind = self.next_sequence(frame.stream, frame.producer) - frame.sequence
         own = [frame.number, *self._after(frame)]
         if frame.number in self.lapsed or behind > PRODUCER_WINDOW_SEQUENCES:
@@ -377,9 +378,9 @@ class Ledger:
         return not any(self.is_overtaken(self.frames[number]) for number in own)
 
     def may_be_forgotten(self, frame: Frame) -> bool:
-        """Whether bit rot, or the power, may have taken all that told of a stored frame.
+        """Whether bit rot or a power loss may have taken all traces of a stored frame.
 
-        Of one that was trimmed only the snapshot of the producers does.
+        After a trim only the snapshot of the producers has a trace.
         """
         is_rotten = any(path.endswith(PRODUCERS_SUFFIX) for path in self.rotten)
         start = self.starts_max.get(frame.stream, 0)
@@ -388,7 +389,7 @@ class Ledger:
         )
 
     def is_overtaken(self, frame: Frame) -> bool:
-        """Whether a later frame of its producer is stored and this one is not."""
+        """Whether it is not stored although a later frame of its producer is."""
         return not self._is_sure(frame.number) and any(
             number in self.places for number in self._after(frame)
         )

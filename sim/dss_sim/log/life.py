@@ -1,7 +1,7 @@
 """One life of the log: it starts on what lies there, does acts, and ends, in order or not.
 
-Invariant: the same power cycle, chance and acts give the same steps and facts. Whatever the log
-says of itself that it should not is a violation.
+Invariant: the same power cycle, chance and acts give the same steps and facts. Any unexpected
+report of the log is a violation.
 """
 
 from collections import deque
@@ -55,11 +55,11 @@ class Life:
     def __init__(self, cycle: PowerCycle, settings: LogSettings, seed: str) -> None:
         self.violations: list[Violation] = []
         self.reports: list[str] = []
-        """What the start said of files."""
+        """The start's reports about files."""
         self._named: set[SegmentId] = set()
-        """Segments that had rows as it began."""
+        """Segments that had rows when it began."""
         self.topics: set[int] = set()
-        """Storage topics that it found."""
+        """Storage topics that existed when it began."""
         self._cycle = cycle
         self._settings = settings
         self._seed = seed
@@ -72,9 +72,10 @@ class Life:
         self._store: JournaledStore
 
     def live(self, acts: deque[Numbered]) -> None:
-        """Start, look at everything, do acts up to one that ends a life.
+        """Start, check everything, do acts up to one that ends a life.
 
-        Those that were done leave the queue, and a `Stop`; another end stays.
+        Acts that were done leave the queue, and so does a `Stop`; another act that ends the life
+        stays.
         """
         self._cycle.jump(0)
         with called(self._calls), one_thread(self._chance) as loop:
@@ -156,7 +157,7 @@ class Life:
     # Starting
 
     async def _start(self) -> bool:
-        """Whether the log is open; on a failing disk it need not be."""
+        """Whether the log is open; on a failing disk it may not be."""
         cycle = self._cycle
         self._store = JournaledStore(cycle.journal, self._loop, self._calls, self._faults)
         self._named = set(await self._segment_rows())
@@ -182,7 +183,7 @@ class Life:
         return self._cycle.clock() // 1_000
 
     def _failed(self, failure: BaseException) -> None:
-        """The log says that it can not go on: the process ends at once.
+        """The log reports that it cannot go on: the process ends at once.
 
         Raises:
             Died: always.
@@ -204,7 +205,7 @@ class Life:
     # Looking
 
     async def _look(self) -> None:
-        """Judge what is there, and know it from here on."""
+        """Judge what is there, and take it as known from here on."""
         cycle = self._cycle
         streams = [stream for topic in self._catalogue.topics() for stream in topic.streams()]
         found = await read_streams(self._log, streams, self._chance.choice(READS))
@@ -233,7 +234,7 @@ class Life:
         return {row_id(row): row for own in rows.values() for row in own}
 
     async def _judge_files(self) -> None:
-        """Rows and files belong together."""
+        """Each segment has its row and its file."""
         rows = await self._segment_rows()
         files = {parse_name(path) for path in self._cycle.root.glob(f"*{SEGMENT_SUFFIX}")}
         if self._is_full() or self._cycle.ledger.rotten:
@@ -247,7 +248,7 @@ class Life:
 
 
 def _learn(cycle: PowerCycle, found: dict[StreamId, StreamFound]) -> None:
-    """Learn that the frames that were found stay, and that the others are gone."""
+    """Note that the frames that were found stay, and that the others are gone."""
     ledger = cycle.ledger
     bodies = {(frame.stream, frame.body): frame for frame in ledger.frames.values()}
     for stream, one in found.items():
@@ -258,7 +259,7 @@ def _learn(cycle: PowerCycle, found: dict[StreamId, StreamFound]) -> None:
         if one.damaged:
             cycle.tell(DamageSeen(stream))
     for frame in list(ledger.frames.values()):
-        # Below the start of its stream nobody could find it.
+        # Nobody can find a frame below the start of its stream.
         could_be_found = frame.stream in found and not ledger.starts_max.get(frame.stream)
         if _is_open(frame.number, ledger) and could_be_found:
             cycle.tell(FrameRefused(frame.number, GONE))

@@ -21,7 +21,7 @@ ARROW_PADDING_BYTES = 8
 
 
 def append_of(frame: Frame) -> Append:
-    """What is sent of a frame."""
+    """The append call's data for a frame."""
     return Append(frame.stream, frame.content, TOPIC_EPOCH, frame.durability)
 
 
@@ -34,7 +34,8 @@ def new_frame(
     producer_id: bytes,
     durability: str = "sync",
 ) -> Frame:
-    """A frame with its number in every payload; a key takes the place of as many bytes of it."""
+    """A frame with its number in every payload; a key replaces as many bytes of the payload as it
+    has."""
     keys = _of_one_size(keys)
     texts = [f"{number}.{at}".ljust(sending.length, ".") for at in range(sending.records)]
     payloads = [
@@ -68,7 +69,7 @@ def _of_one_size(keys: Sequence[bytes | None]) -> tuple[bytes | None, ...]:
 
 
 def id_of(producer: int, began_us: int) -> bytes:
-    """The id of a producer that begins now; zeros for the one that is none."""
+    """The id of a producer that begins now; zeros if there is no producer."""
     if producer == ANONYMOUS:
         return NO_PRODUCER
     return new_producer_id(began_us)[:8] + producer.to_bytes(8)

@@ -1,8 +1,8 @@
-"""Runs the log in one thread: jobs that it hands to threads run on the event loop instead.
+"""Runs the log in one thread: work that it hands to threads runs on the event loop instead.
 
-A job begins a random number of rounds of the loop after it was handed over, and runs to its end. So
-the order of everything follows from the random generator alone. This cannot show one thread that
-overtakes another between two system calls of one job.
+Such a job begins a random number of rounds of the loop after it was handed over, and runs to its
+end. So the order of everything follows from the random generator alone. This cannot show a thread
+that overtakes another between two system calls of one job.
 
 Invariant: no thread is started, and no clock is read.
 """
@@ -26,7 +26,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 ROUNDS_MAX = 5
-"""How many rounds of the loop a job of a thread may wait."""
+"""How many rounds of the loop a thread's job may wait."""
 QUIET_ROUNDS = 200
 """More than the longest chain of jobs that follows from one act."""
 TURN_ENDS = 0.02
@@ -34,26 +34,26 @@ TURN_ENDS = 0.02
 
 
 class Died(SystemExit):
-    """The process is gone. Nothing but the end of the loop takes it in."""
+    """The process is gone. Only the end of the loop catches this."""
 
 
 class NothingWaits(BaseException):
-    """The writer would wait: its turn is over."""
+    """The writer would have to wait: its turn is over."""
 
 
 class Stuck(Exception):
-    """All wait for something, and nothing is under way."""
+    """Everything waits for something, and nothing is under way."""
 
 
 class _Selector(selectors.SelectSelector):
-    """Nobody else wakes the loop: where it would wait for a timer, the timer's time has come."""
+    """Nothing else wakes the loop: where it would wait for a timer, it moves time to that timer."""
 
     def __init__(self) -> None:
         super().__init__()
         self.now_s = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """What came meanwhile, which is nothing.
+        """No events ever come in.
 
         Raises:
             Stuck: there is no timer either.
@@ -65,7 +65,7 @@ class _Selector(selectors.SelectSelector):
 
 
 class SteppedLoop(asyncio.SelectorEventLoop):
-    """An event loop that does the work of threads itself, in a time of its own."""
+    """An event loop that does the work of threads itself, in virtual time."""
 
     def __init__(self, chance: Random) -> None:
         self._timers = _Selector()
@@ -80,14 +80,14 @@ class SteppedLoop(asyncio.SelectorEventLoop):
             self.unhandled.append(error)
 
     def time(self) -> float:
-        """Seconds; they pass where nothing else is left to do."""
+        """Virtual time in seconds; it passes when nothing else is left to do."""
         return self._timers.now_s
 
     def _write_to_self(self) -> None:
-        """Nobody sleeps who would have to be woken."""
+        """Do nothing: no other thread has to wake the loop."""
 
     def later(self, work: Callable[[], object]) -> None:
-        """Do it after some rounds."""
+        """Call it after some rounds."""
         self._wait(self.chance.randrange(ROUNDS_MAX), work)
 
     def _wait(self, rounds: int, work: Callable[[], object]) -> None:
@@ -115,7 +115,7 @@ class SteppedLoop(asyncio.SelectorEventLoop):
             await asyncio.sleep(0)
 
     def perf_counter(self) -> float:
-        """A clock on which nothing takes time, but now and then a whole turn."""
+        """A clock that stands still, except that now and then a whole turn passes."""
         return LOOP_TURN_S if self.chance.random() < TURN_ENDS else 0.0
 
 
@@ -143,16 +143,16 @@ class _WriterTurns:
     # As a thread
 
     def thread(self, *, target: Callable[[], object], name: str, daemon: bool) -> "_WriterTurns":
-        """In place of `threading.Thread`."""
+        """Stands in for `threading.Thread`."""
         assert daemon, f"{name} must not hold up the end of the process"
         self._work = target
         return self
 
     def start(self) -> None:
-        """The turns come with the items."""
+        """Do nothing: turns begin when items come."""
 
     def join(self) -> None:
-        """Let it come to its end."""
+        """Let it run to its end."""
         while self._items:
             self._turn()
 
@@ -167,11 +167,11 @@ class _WriterTurns:
     # As a queue
 
     def queue(self) -> "_WriterTurns":
-        """In place of `queue.SimpleQueue`."""
+        """Stands in for `queue.SimpleQueue`."""
         return self
 
     def put(self, item: object) -> None:
-        """One more item, one more turn."""
+        """Add an item, and with it a turn."""
         self._items.append(item)
         self._loop.later(self._turn)
 
@@ -197,7 +197,7 @@ class _WriterTurns:
 
 
 class _Threading:
-    """In place of the module, for the writer."""
+    """Stands in for the module `threading`, for the writer."""
 
     def __init__(self, turns_of_writer: _WriterTurns) -> None:
         self.Thread = turns_of_writer.thread
@@ -205,7 +205,7 @@ class _Threading:
 
 @contextmanager
 def swapped(owner: object, **others: object) -> Iterator[None]:
-    """Attributes of a module are others while the block runs."""
+    """Replace attributes of a module while the block runs."""
     own = {name: getattr(owner, name) for name in others}
     try:
         for name, other in others.items():
@@ -218,7 +218,8 @@ def swapped(owner: object, **others: object) -> Iterator[None]:
 
 @contextmanager
 def one_thread(chance: Random) -> Iterator[SteppedLoop]:
-    """A loop; a log that is made in the block has no threads. What still runs then is cancelled."""
+    """A loop; a log that is made in the block has no threads. Tasks that still run at the end are
+    cancelled."""
     loop = SteppedLoop(chance)
     turns_of_writer = _WriterTurns(loop)
     with (
@@ -240,7 +241,7 @@ def _end(loop: SteppedLoop) -> None:
         task.cancel()
     while not all(task.done() for task in left):
         loop.call_soon(loop.stop)
-        # A task that died with the process says so again to whoever runs the loop.
+        # A task that died with the process raises that again to whoever runs the loop.
         with suppress(Died):
             loop.run_forever()
     loop.close()

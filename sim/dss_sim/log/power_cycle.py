@@ -1,6 +1,6 @@
-"""The time between two losses of power: a disk, the steps that were done to it, the facts.
+"""The time between two losses of power: a disk, the steps done to it, and the facts.
 
-Invariant: the files below the root are what the steps make of the image they started from.
+Invariant: the files below the root are the initial image with the steps applied.
 """
 
 from collections.abc import Sequence
@@ -33,20 +33,20 @@ class PowerCycle:
     start: Image = EMPTY
     journal: Journal = field(default_factory=Journal)
     before: tuple[Fact, ...] = ()
-    """What was known when it began."""
+    """The facts that were known when it began."""
     steps: list[Step] = field(default_factory=list)
     facts: list[tuple[int, Fact]] = field(default_factory=list)
-    """What was learned after how many steps."""
+    """Facts, each with the number of steps after which it was learned."""
     ledger: Ledger = field(default_factory=Ledger)
 
     def begin(self) -> "PowerCycle":
-        """Make the files what they are at the start."""
+        """Make the files equal to the initial image."""
         write_image(self.start, self.root)
         self.ledger = Ledger.of(self.before)
         return self
 
     def tell(self, fact: Fact) -> None:
-        """A fact, now."""
+        """Learn a fact now."""
         self.facts.append((len(self.steps), fact))
         self.ledger.learn(fact)
 
@@ -56,7 +56,7 @@ class PowerCycle:
         self.tell(ClockRead(self.clock.now_us))
 
     def check_complete(self) -> None:
-        """The steps explain the files.
+        """Check that the steps explain the files.
 
         Raises:
             NotUnderstood: they do not.
@@ -67,14 +67,14 @@ class PowerCycle:
             raise NotUnderstood(f"files that the steps do not explain: {differs}")
 
     def crashed(self, crash: Crash, image: Image, root: Path, chance: Random) -> "PowerCycle":
-        """What follows a crash, below another root."""
+        """The cycle that follows a crash, below another root."""
         place = crash.after
         facts = (*self.before, *(fact for at, fact in self.facts if at <= place))
         journal = self.journal.after_crash(place, chance)
         return PowerCycle(root, Clock(self.clock.now_us), image, journal, (*facts, PowerLost()))
 
     def crashes_after(self, places: Sequence[int], chance: Random) -> list[tuple[Crash, Image]]:
-        """For each of these numbers of steps one crash that the disk may suffer after so many."""
+        """For each of these numbers of steps, one crash that the disk may suffer after them."""
         disk = Disk(self.start)
         wanted = set(places)
         chosen: list[tuple[Crash, Image]] = []

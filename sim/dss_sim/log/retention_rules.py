@@ -1,7 +1,7 @@
-"""What retention may take of a topic's files, and what it must take, judged by the files. Pure.
+"""What retention may remove of a topic's files, and what it must remove, judged by the files. Pure.
 
-Retention by bytes leaves at least the limit behind; retention by age takes nothing younger than
-the limit. Afterwards the oldest file is not one that either limit would remove as a whole.
+Retention by bytes leaves at least the limit; retention by age removes nothing younger than the
+limit. Afterwards neither limit would remove the whole of the oldest file.
 
 Invariant: where a file holds frames that were copied to a newer one, or bytes that are no frames,
 the log is given the benefit of the doubt. This module must not know how the log counts.
@@ -58,10 +58,10 @@ def _file(path: Path, segment: SegmentId) -> FileFound:
 def taken_wrongly(
     before: Sequence[FileFound], after: Sequence[FileFound], act: Retain, oldest_us: int
 ) -> Iterator[str]:
-    """What retention took and had to keep. Records of ``oldest_us`` are still young enough."""
+    """What retention removed and had to keep. Records from ``oldest_us`` on are young enough."""
     stays = {file.segment for file in after}
     gone = [file for file in before if file.segment not in stays]
-    # One that holds nothing may go at any time, and counted as long as it was there.
+    # An empty file may go at any time, but its bytes counted while it was there.
     left = sum(file.bytes for file in (*after, *(one for one in gone if not one.held)))
     took_frames = any(one.held for one in gone)
     if took_frames and act.age_ms is None and act.bytes is not None and left < act.bytes:
@@ -81,27 +81,27 @@ def left_wrongly(
     *,
     is_sealed: bool = False,
 ) -> Iterator[str]:
-    """What retention kept and had to take, if no frame came meanwhile.
+    """What retention kept and had to remove, if no frame came meanwhile.
 
-    The last file of a sealed storage topic stays, for what producers had sent stands beside it.
+    The last file of a sealed storage topic stays, because the producers' snapshot stands beside it.
     """
     own = _without_copies(after)
     if not own or not own[0].held or (is_sealed and len(own) == 1):
         return
     first, later = own[0], own[1:]
-    # The last of several may have been begun just now: the roll that was asked for was its own.
+    # If there are several, the last may have begun just now, by the roll that this call asked for.
     is_rolled = bool(later) or len(before) == 1
     if act.age_ms is not None and is_rolled and all(one.time_us < oldest_us for one in first.held):
         yield f"retention left {first.segment}, all of which is older than {oldest_us}"
     kept = sum(HEADER_BYTES + sum(one.bytes for one in file.held) for file in later)
-    # While a file is being made, the one before it still takes frames, and is none to go.
+    # While a file is being made, the one before it still takes frames and may not be removed.
     is_at_rest = before and before[-1].held and before[-1].segment == after[-1].segment
     if act.bytes is not None and later and is_at_rest and kept >= act.bytes:
         yield f"retention left {first.segment}, though {kept} bytes lie behind it"
 
 
 def _without_copies(files: Sequence[FileFound]) -> list[FileFound]:
-    """The files, each frame only in the newest that has it."""
+    """The files, with each frame only in the newest file that has it."""
     newer: set[tuple[int, int]] = set()
     own: list[FileFound] = []
     for file in reversed(files):

@@ -44,14 +44,14 @@ EXPLAINED = (
 
 
 class Violation(NamedTuple):
-    """A rule that does not hold."""
+    """A rule does not hold."""
 
     rule: str
     text: str
 
     @property
     def invariant(self) -> str:
-        """The rule, under the name that the search for mutants uses."""
+        """The name of the rule, as the search for mutants uses it."""
         return self.rule
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class Violation(NamedTuple):
 
 
 def judged(found: Mapping[StreamId, StreamFound], ledger: Ledger) -> Iterator[Violation]:
-    """What is wrong with what the streams gave."""
+    """What is wrong with what reads of the streams gave."""
     bodies = {(frame.stream, frame.body): frame for frame in ledger.frames.values()}
     for stream, one in found.items():
         for rule, text in _Stream(stream, one, ledger, bodies).violations():
@@ -70,10 +70,10 @@ def judged(found: Mapping[StreamId, StreamFound], ledger: Ledger) -> Iterator[Vi
 def together_violations(
     found: Mapping[StreamId, StreamFound], ledger: Ledger, published: Collection[int]
 ) -> Iterator[Violation]:
-    """What came in part, of frames that came at once, and of the row that came with them.
+    """Frames that were adopted at once, or their row, of which only a part is there.
 
-    ``published`` are the first numbers of those that have their row. Trimmed streams and bit rot
-    tell nothing.
+    ``published`` are the first numbers of those whose row is there. Trimmed streams and bit rot
+    prove nothing.
     """
     if ledger.rotten:
         return
@@ -91,7 +91,7 @@ def together_violations(
 
 
 def name_of(stream: StreamId) -> str:
-    """As people write it here."""
+    """The stream as it is written here."""
     return f"{stream.storage_topic_id}/{stream.partition}"
 
 
@@ -157,7 +157,7 @@ class _Stream:
             last[frame.producer] = max(last[frame.producer], frame.sequence)
 
     def _times(self) -> Iterator[tuple[str, str]]:
-        """Also since those that were trimmed, but for a bit that flipped in what told of them."""
+        """Also checks against trimmed frames, unless a bit flipped in what tells their times."""
         ledger, start = self._ledger, self._found.start
         known = [] if ledger.rotten else ledger.places.items()
         trimmed = (
@@ -202,14 +202,14 @@ class _Stream:
             yield "dense", f"offset {gap} has no record, and nobody says why"
 
     def _may_be_damaged(self) -> bool:
-        """Bits rotted, or a frame that was never answered got lost before a whole one."""
+        """Whether bits rotted, or an unanswered frame before a whole one was lost."""
         ledger, topic = self._ledger, self._stream.storage_topic_id
         if ledger.rotten or self._stream in ledger.damaged or topic in ledger.unsynced:
             return True
         return any(
             frame.stream.storage_topic_id == topic and ledger.refused.get(number, GONE) == GONE
             for number, frame in ledger.frames.items()
-            # A forgotten one may have been on its way again.
+            # A forgotten frame may have been in flight again.
             if number not in ledger.places or number in ledger.lapsed
         )
 
@@ -225,7 +225,7 @@ def gap_in(start: int, end: int, ranges: Collection[Range]) -> int | None:
 
 
 def stamped_at(frame: Frame, base: int, time_us: int) -> bytes:
-    """The frame as it is to lie in the log."""
+    """The frame as it must lie in the log."""
     head = stamped(
         frame.content,
         base_offset=base,
@@ -245,7 +245,7 @@ def topic_violations(names: Collection[str], ledger: Ledger) -> Iterator[Violati
 
 
 def report_violations(reasons: Collection[str], ledger: Ledger) -> Iterator[Violation]:
-    """What a start should not have said."""
+    """What a start should not have reported."""
     for reason in reasons:
         if not reason.startswith(EXPLAINED) and not ledger.rotten:
             yield Violation("reports", reason)

@@ -25,7 +25,7 @@ from dssd.log.segment.file import parse_name
 STATES = 5
 """How many crashes of a run are judged, besides those after which its lives go on."""
 POWER_LOSS_STEPS = 40
-"""The power goes at most so many steps before the end of a life, mostly."""
+"""In most runs the power goes at most this many steps before the end of a life."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,14 @@ class Place:
 
     cycle: int
     crash: Crash | None
-    """The crash whose start was judged; None: in the run's own lives."""
+    """The crash whose start was judged; None in the run's own lives."""
     last: tuple[str, ...] = ()
-    """The steps before."""
+    """How many steps came before."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a run."""
+    """The outcome of a run."""
 
     plan: Plan
     violations: list[Violation] = field(default_factory=list)
@@ -50,11 +50,11 @@ class Outcome:
     steps: int = 0
     states: int = 0
     digest: str = ""
-    """Of all steps and facts: equal ones are one run."""
+    """A digest of all steps and facts: runs with equal digests are the same."""
 
     @property
     def violation(self) -> Violation | None:
-        """The first."""
+        """The first violation."""
         return self.violations[0] if self.violations else None
 
 
@@ -64,7 +64,7 @@ def run_seed(seed: int, states: int = STATES) -> Outcome:
 
 
 def run(plan: Plan, states: int = STATES) -> Outcome:
-    """Live the plan; then judge so many crashes that might have been."""
+    """Live the plan; then judge this many crashes that could have happened."""
     with fast_directory() as directory:
         return _Run(plan, states, directory).whole()
 
@@ -95,7 +95,7 @@ class _Run:
         return self._outcome
 
     def _lived(self, cycle: PowerCycle, acts: deque[Numbered]) -> PowerCycle | None:
-        """Lives until the power goes; what lies there then. None after the last act."""
+        """Live until the power goes; returns what lies there then. None after the last act."""
         began = 0
         while acts:
             if isinstance(acts[0].act, Kill):
@@ -150,7 +150,7 @@ class _Run:
                 return
 
     def _judged(self, cycle: PowerCycle, image: Image, seed: str) -> list[Violation]:
-        """Start, and be killed; start again, use it, stop; start once more."""
+        """Start and be killed; start again, use the log, stop; start once more."""
         cycle.begin()
         clock = ClockDraws(seed)
         for number, acts in enumerate(((), (Probe(), Stop()), ())):

@@ -1,6 +1,6 @@
-"""The least of a failing run that still breaks the same rule: fewer acts, and less in each.
+"""The smallest part of a failing run that still breaks the same rule: fewer and smaller acts.
 
-Invariant: the answer is deterministic, for each run is.
+Invariant: the answer is deterministic, because each run is.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,13 +11,13 @@ from dss_sim.log.acts import Act, Adopt, Numbered, Send, Together
 from dss_sim.log.run import Outcome, run
 
 RUNS_MAX = 250
-"""Where shrinking gives up making it smaller: about a minute."""
+"""How many runs shrinking tries at most: about a minute."""
 STATES = 40
-"""Crashes judged in each run where a crash broke the rule: the failing one differs each time."""
+"""Crashes judged in each run if a crash broke the rule: which crash fails differs each time."""
 
 
 def shrunk(outcome: Outcome) -> Outcome:
-    """A run that breaks the same rule with as little as was found.
+    """The smallest run found that breaks the same rule.
 
     Raises:
         ValueError: the run did not fail.
@@ -50,7 +50,7 @@ def shrunk(outcome: Outcome) -> Outcome:
 
 
 def _simpler(act: Act) -> Iterator[Act]:
-    """The act with less in it, the least first."""
+    """Smaller forms of the act, the smallest first."""
     match act:
         case Together(acts):
             yield from acts

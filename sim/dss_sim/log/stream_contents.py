@@ -1,6 +1,6 @@
 """What a log gives when it is read from end to end.
 
-Invariant: it only reads. What the chunks of a read say is taken as it is, for others to judge.
+Invariant: it only reads. It takes what the chunks of a read say as it is, for others to judge.
 """
 
 from collections.abc import Iterable
@@ -51,7 +51,7 @@ class StreamFound:
     frames: list[FoundFrame] = field(default_factory=list)
     damaged: list[Range] = field(default_factory=list)
     stuck_at: int | None = None
-    """Where a read made no progress."""
+    """The offset at which a read made no progress."""
 
 
 async def read_streams(

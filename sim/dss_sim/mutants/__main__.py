@@ -1,8 +1,8 @@
 """Try every mutant, or some: ``python -m dss_sim.mutants [NAME...]``.
 
-With ``--sample N --turn K`` it tries N of them, others at each turn until all were tried, and from
-one first seed only. Prints the table of docs/proof/mutants.md as Markdown. Exit code 0 where each
-mutant was found, 1 where one survived.
+With ``--sample N --turn K`` it tries N of them, different ones at each turn until all were tried,
+and from one first seed only. Prints the table of docs/proof/mutants.md as Markdown. Exit code 0 if
+each mutant was found, 1 if one survived.
 """
 
 import os
@@ -46,7 +46,7 @@ def _parser() -> ArgumentParser:
 
 
 def _chosen(arguments: Namespace) -> list[Mutant]:
-    """The mutants that are asked for, each of which can be planted."""
+    """The mutants that were asked for; each of them can be planted."""
     chosen = [each for each in MUTANTS if not arguments.names or each.name in arguments.names]
     if arguments.sample:
         chosen = sampled(GROUPS, arguments.sample, arguments.turn)
@@ -56,7 +56,7 @@ def _chosen(arguments: Namespace) -> list[Mutant]:
 
 
 def watched(mutants: list[Mutant], arguments: Namespace) -> list[Verdict]:
-    """The verdicts in the order of the mutants, with a progress bar where somebody looks."""
+    """The verdicts in the order of the mutants, with a progress bar on a terminal."""
     firsts = FIRST_SEEDS[:1] if arguments.sample else FIRST_SEEDS
     verdicts: dict[str, Verdict] = {}
     with Progress(disable=not sys.stderr.isatty()) as progress:

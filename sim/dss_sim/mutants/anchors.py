@@ -1,13 +1,13 @@
-"""Finding a snippet in a symbol by its syntax, and putting another in its place.
+"""Finding a snippet in a symbol by its syntax, and replacing it.
 
-A snippet is an expression, or one statement or several that follow each other in one body. What is
-a part of neither, such as a keyword argument or a case, is changed with the whole expression or
-statement around it; only a dict stands for its entries, which may follow each other in a longer
-one, or a table could not be spoken of by its rows. An expression is put in the place of an
-expression, entries in the place of entries, anything else in the place of statements.
+A snippet is an expression, or one or more statements that follow each other in one body. Parts of
+these, such as a keyword argument or a case, are changed with the whole expression or statement
+around them. The exception is a dict: it stands for its entries, which may follow each other in a
+longer dict, so that rows of a table can be named. An expression replaces an expression, entries
+replace entries, and anything else replaces statements.
 
-Invariant: only syntax counts. Moving, reformatting and commenting code changes no answer; and no
-tree that is given is written to, a changed one shares with it what they have in common.
+Invariant: only syntax counts. Moving, reformatting and commenting code changes no answer. No given
+tree is written to; a changed tree shares with it what they have in common.
 """
 
 import ast
@@ -23,17 +23,17 @@ Nodes = Sequence[ast.AST]
 
 
 class Change(NamedTuple):
-    """Nodes of a tree that stand next to each other, and what comes in their place."""
+    """Nodes of a tree that stand next to each other, and their replacement."""
 
     old: Nodes
     new: Nodes
 
 
 def replaced(symbol: Symbol, before: str, after: str) -> ast.Module:
-    """The symbol's module, with one snippet in the place of the other.
+    """The symbol's module, with one snippet replaced by the other.
 
     Raises:
-        NotPlantable: a snippet is no Python, or the first does not occur exactly once.
+        NotPlantable: a snippet is not Python, or the first does not occur exactly once.
     """
     changes = list(_changes(symbol.node, *_snippets(before, after)))
     if len(changes) != 1:
@@ -60,7 +60,7 @@ def _parsed(snippet: str) -> list[ast.stmt]:
 
 
 def _changes(root: ast.stmt, wanted: Nodes, instead: Nodes) -> Iterator[Change]:
-    """One for each place that looks like what is wanted."""
+    """One change for each place that looks like the wanted snippet."""
     match wanted, instead:
         case [ast.Dict(keys=[_, *_]) as entries], [ast.Dict() as others]:
             for node in ast.walk(root):
@@ -84,15 +84,15 @@ def _changes_of_entries(node: ast.Dict, wanted: ast.Dict, instead: ast.Dict) -> 
 
 
 def _dumps_of_entries(node: ast.Dict) -> list[tuple[str | None, str]]:
-    """The key of a dict that is taken in is None."""
+    """A dict that is unpacked into another has None as its key."""
     keys = [None if key is None else ast.dump(key) for key in node.keys]
     return list(zip(keys, _dumps(node.values), strict=True))
 
 
 def _occurrences(siblings: Nodes, wanted: Nodes, dumps: list[str]) -> Iterator[int]:
-    """Where nodes that look like those wanted begin."""
+    """Where nodes that look like the wanted ones begin."""
     for at in range(len(siblings) - len(wanted) + 1):
-        # To dump whatever is of another kind would take seconds over all mutants.
+        # Dumping nodes of other kinds would take seconds over all mutants.
         alike = type(siblings[at]) is type(wanted[0])
         if alike and _dumps(siblings[at : at + len(wanted)]) == dumps:
             yield at
@@ -103,7 +103,7 @@ def _dumps(nodes: Nodes) -> list[str]:
 
 
 def _rows(root: ast.stmt) -> Iterator[Nodes]:
-    """The nodes of a tree, those together that stand in one list."""
+    """The nodes of a tree, grouped by the list in which they stand."""
     yield [root]
     for node in ast.walk(root):
         for _, value in ast.iter_fields(node):
@@ -114,7 +114,7 @@ def _rows(root: ast.stmt) -> Iterator[Nodes]:
 
 
 def _changed(tree: Tree, change: Change) -> Tree:
-    """The tree after the change; the same tree if it has no part in it."""
+    """The tree after the change; the same tree if it is not affected."""
     fields: dict[str, object] = {}
     for field, value in ast.iter_fields(tree):
         anew = _changed_field(value, change)

@@ -33,7 +33,7 @@ IN_BORROWERS = (
     ),
     Mutant(
         "revoked answered once",
-        "a stream that is not held is not said to be dropped (EMQX: the borrower is reset)",
+        "a borrower does not confirm the loss of a stream it does not hold (EMQX: it is reset)",
         "revoked",
         """
         if held_under(state, message.stream, message.grant_epoch) is not None:
@@ -91,7 +91,7 @@ IN_BORROWERS = (
     ),
     Mutant(
         "higher leader epoch ignored",
-        "what is held is not presented to a new leader",
+        "a borrower does not tell a new leader what it holds",
         "LeaderLink._meet_leader",
         "known and state.state in SERVED",
         "False",
@@ -177,7 +177,7 @@ IN_BORROWERS = (
     ),
     Mutant(
         "unsubscribed without final reports",
-        "a subscription is left with what was reported last, whatever is out",
+        "a borrower that leaves makes no final report of the records in flight",
         "borrow_machine.TRANSITIONS",
         "_begin_unsubscribing",
         "ending.leave",
@@ -205,14 +205,14 @@ IN_BORROWERS = (
     ),
     Mutant(
         "final report not final",
-        "that a final report was made is forgotten, so its repetition is an ordinary one",
+        "a borrower forgets that its report was final, so it repeats it as an ordinary one",
         "merge_report",
         "held.finished = True",
         "",
     ),
     Mutant(
         "end of what was sent forgotten",
-        "a final report says nothing of what was sent beyond the frontier",
+        "a final report leaves out what was sent beyond the frontier",
         "merge_report",
         "frontier if report.sent is None else max(report.sent, frontier)",
         "frontier",

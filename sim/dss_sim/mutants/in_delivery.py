@@ -70,14 +70,14 @@ IN_DELIVERY = (
     ),
     Mutant(
         "rejected records never acknowledged",
-        "what the filter rejects holds the ack floor",
+        "records that the filter rejects hold up the ack floor",
         "DeliveredStream._advance",
         "records.consumed.reject(clipped(chunk.mask, self.chunk_at, to))",
         "pass",
     ),
     Mutant(
         "acked records sent again",
-        "what is acknowledged above the floor is not masked at the next holder",
+        "the next holder gets records again that were acknowledged above the floor",
         "RecordStates.closed",
         "clipped(self.progress.ranges, start, end)",
         "()",
@@ -98,7 +98,7 @@ IN_DELIVERY = (
     ),
     Mutant(
         "suspects not halved",
-        "a crash blames as many records as the time before",
+        "after another crash as many records are suspected as before",
         "together_max",
         "max(1, credit >> min(attempts + DOUBT_SHIFT * max(doubts - 1, 0), 63))",
         "credit",
@@ -126,7 +126,7 @@ IN_DELIVERY = (
     ),
     Mutant(
         "credit given back twice",
-        "expired records are counted as out no more, and once more when they are acknowledged",
+        "expired records give their credit back when they expire and when they are acknowledged",
         "DeliveryWindow._act_due",
         "self._note_failed(stream, expired, now_ms)",
         """
@@ -150,7 +150,7 @@ IN_DELIVERY = (
     ),
     Mutant(
         "sent records trusted at a revoke",
-        "at the end of a revoke, what the client did not confirm counts as not handed out",
+        "at the end of a revoke, records that the client did not confirm count as not handed out",
         "DeliveryWindow._act_due",
         "self._finish(stream, stream.records.sent)",
         "self._finish(stream, None)",
@@ -178,7 +178,7 @@ IN_DELIVERY = (
     ),
     Mutant(
         "last acked range taken for a floor",
-        "a report of more acked ranges than there may be calls everything below the last one acked",
+        "a report with too many acked ranges counts everything below the last one as acked",
         "DeliveredStream.report",
         "records.progress",
         """
@@ -191,7 +191,7 @@ IN_DELIVERY = (
     ),
     Mutant(
         "report cut at the cap",
-        "of more acked ranges than there may be a report has the first ones",
+        "a report with too many acked ranges keeps only the first ones",
         "DeliveredStream.report",
         "records.progress",
         """
@@ -202,14 +202,14 @@ IN_DELIVERY = (
     ),
     Mutant(
         "lent at the cap",
-        "a stream that is lent with as many acked ranges as there may be is never read on",
+        "a stream that is lent at the limit of acked ranges is never read",
         "DeliveredStream.begins",
         "max(ACKED_RANGES_MAX, ranges + RANGES_ADDED_MAX)",
         "ACKED_RANGES_MAX",
     ),
     Mutant(
         "resending waits at the cap",
-        "what comes again waits for the gaps to close that it is",
+        "at the limit of acked ranges, the records that would close the gaps are not sent again",
         "Dispatch._send_from",
         "not again and stream.capped()",
         "stream.capped()",
@@ -258,14 +258,14 @@ IN_DELIVERY = (
     ),
     Mutant(
         "rest passed by no cursor",
-        "a new holder sends at once what was to rest",
+        "a new holder sends resting records at once",
         "DeliveredStream.send_part",
         "wanted = without(wanted, records.held_back)",
         "pass",
     ),
     Mutant(
         "passed offsets counted as acked",
-        "what the filter rejects counts as acknowledged too",
+        "records that the filter rejects count as acknowledged",
         "Consumed.reject",
         'self._pass(ranges, "filtered")',
         """

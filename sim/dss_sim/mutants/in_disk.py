@@ -1,4 +1,4 @@
-"""Mistakes of the log with its files, found by the log on a disk of sectors."""
+"""Mistakes in how the log treats its files, found by the log on a disk of sectors."""
 
 from dataclasses import dataclass
 

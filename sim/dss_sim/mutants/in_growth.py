@@ -7,14 +7,14 @@ READ_AGAIN = "dss_sim.groups.read_again"
 IN_GROWTH = (
     Mutant(
         "no barrier",
-        "streams of a new storage topic are lent beside those that their keys come from",
+        "streams of a new storage topic are lent before earlier records of their keys are done",
         "leader.barrier._judge",
         "bool(unfinished_parents(turn.state, lent))",
         "False",
     ),
     Mutant(
         "barrier of one generation",
-        "a closed stream holds nothing up, so after two switches a key overtakes itself",
+        "a stream that waits holds up no other, so after two switches a key overtakes itself",
         "leader.state.unfinished_parents",
         "not found.finish_saved",
         "not (found.finish_saved or found.is_closed)",
@@ -28,7 +28,7 @@ IN_GROWTH = (
     ),
     Mutant(
         "re-homed without a look",
-        "what a crash left in the queues of the children is appended to them once more",
+        "entries that were in the queues of the children before a crash are appended once more",
         "_Attempt._found",
         "self._asked.children",
         "()",

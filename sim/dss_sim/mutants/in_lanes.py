@@ -5,7 +5,7 @@ from dss_sim.mutants.planting import Mutant
 IN_LANES = (
     Mutant(
         "lane opened over appends under way",
-        "what a fenced holder had begun becomes durable after its successor looked",
+        "appends that a fenced holder had begun become durable after its successor read the queue",
         "QueueWriters.take_over",
         "await writer.idle()",
         "",
@@ -26,7 +26,7 @@ IN_LANES = (
     ),
     Mutant(
         "acknowledged on a failed append",
-        "what could not be appended is done with where it was",
+        "a record counts as moved although its append failed",
         "Lane.take_moved",
         "self._moves.put_back(failed, now_ms)",
         """
@@ -36,7 +36,7 @@ IN_LANES = (
     ),
     Mutant(
         "acknowledged before it is durable",
-        "a record is done with where it was as soon as its move begins",
+        "a record counts as moved as soon as its move begins",
         "Lane.next_move",
         "self._retry = self._retry.begin()",
         """
@@ -47,14 +47,14 @@ IN_LANES = (
     ),
     Mutant(
         "late ack ignored",
-        "what was acknowledged after its ack wait comes again all the same",
+        "a record acknowledged after its ack wait comes again all the same",
         "Lane.acks_of",
         "self._late.take(level, acked)",
         "[]",
     ),
     Mutant(
         "given back before it is moved",
-        "what a client refused as it gave a lane back comes again, without its error",
+        "records that a client refused while giving a lane back come again without their error",
         "DeliveryWindow._revoke_finished",
         "lane is not None and lane.given_back()",
         "False",

@@ -26,7 +26,7 @@ IN_LEADERS = (
     ),
     Mutant(
         "epoch of a shard given twice",
-        "what a frozen member still writes by shard has the epoch of who has it now",
+        "a frozen member writes by shard under the same epoch as the shard's new holder",
         "sharding._epoch",
         "state.shards.given += 1",
         "state.shards.given = 1",
@@ -47,14 +47,14 @@ IN_LEADERS = (
     ),
     Mutant(
         "lent as sessions end",
-        "a daemon that stops lends on what its clients held, who may not know of that yet",
+        "a stopping daemon lends streams on though their old clients may not know of the loss yet",
         "stream_acts.lend",
         "turn.state.sessions_ending",
         "False",
     ),
     Mutant(
         "gathering never ends",
-        "joins wait for a rebalance that does not come",
+        "joins wait for a rebalance that never happens",
         "leader.machine._ring",
         "rebalance_by(turn, turn.now_ms)",
         "pass",
@@ -88,7 +88,7 @@ IN_LEADERS = (
     ),
     Mutant(
         "only a fresh connect admits",
-        "a repeated request whose answer was lost is not answered again",
+        "a request that is repeated because its answer was lost gets no answer",
         "receiving._admit",
         """
         if state.stream_sets is not None:
@@ -106,7 +106,7 @@ IN_LEADERS = (
     ),
     Mutant(
         "goodbye without progress",
-        "what a leaving member reports last is not taken",
+        "the last report of a leaving member is ignored",
         "_take_goodbye",
         "turn_stream(turn, lent, Reported(message.borrower_id, report, final=True))",
         "",
@@ -214,21 +214,21 @@ IN_LEADERS = (
     ),
     Mutant(
         "leaving members get more",
-        "what becomes free is lent to a member that is leaving",
+        "free streams are lent to a member that is leaving",
         "note_leaving",
         "member.leaving = True",
         "",
     ),
     Mutant(
         "timers beyond a step forgotten",
-        "of what is due at once only what one step looks at is done",
+        "of many timers due at once only those of the first step fire",
         "leader.machine._tick",
         "turn.state.timers.each_due(given.now_ms, TIMERS_A_STEP_MAX)",
         "turn.state.timers.due(given.now_ms)[:TIMERS_A_STEP_MAX]",
     ),
     Mutant(
         "nothing due behind what was cleared",
-        "a leader with many deadlines that hold no more believes that none does",
+        "a leader with many outdated deadlines believes that it has none at all",
         "Deadlines.next_ms",
         "self._heap[0][0] if self._heap else None",
         "None",
@@ -242,7 +242,7 @@ IN_LEADERS = (
     ),
     Mutant(
         "death gathered",
-        "what a closed connection held waits for others to come or go",
+        "streams of a closed connection stay free until another member comes or goes",
         "members.close_session",
         "remove_member(turn, state.members[borrower_id], rebalance_at_ms=turn.now_ms)",
         """

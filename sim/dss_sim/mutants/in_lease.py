@@ -5,7 +5,7 @@ from dss_sim.mutants.planting import Mutant
 IN_LEASE = (
     Mutant(
         "set before its version is durable",
-        "a set leaves while the commit of its version is under way",
+        "a set is sent while the commit of its version is under way",
         "stream_sets._make",
         "member_set.durable = False",
         "",
@@ -36,14 +36,14 @@ IN_LEASE = (
     ),
     Mutant(
         "taken over but delivered",
-        "a stream that is taken over is read on",
+        "a stream that another member takes over is still read",
         "lease_machine._take_over",
         "grants.finish(held, taken.deadline_ms, effects)",
         "held.revoking = True",
     ),
     Mutant(
         "lease of a set from receipt",
-        "the lease runs from the receipt of a renewal, not from what the leader heard",
+        "the lease runs from the receipt of a renewal, not from the request that the leader got",
         "lease_machine._renew",
         "note_heard(state, message.heard_ms, now_ms, effects)",
         "note_heard(state, now_ms, now_ms, effects)",

@@ -89,35 +89,35 @@ IN_LENDING = (
     ),
     Mutant(
         "revoked not sent again",
-        "that a stream is taken back is said once, and the holder may not hear it",
+        "a holder is told once that its stream is taken back, and the message may be lost",
         "leader.stream.TRANSITIONS",
         "_revoked_again",
         "ignore",
     ),
     Mutant(
         "death without doubt",
-        "what a dead holder may have handed out unreported comes again unmarked",
+        "records that a dead holder may have handed out unreported come again unmarked",
         "_lose_holder",
         "_lose_sight(state)",
         "",
     ),
     Mutant(
         "absence without doubt",
-        "what a holder of the leader before may have handed out comes again unmarked",
+        "records that a holder of the earlier leader may have handed out come again unmarked",
         "_give_up_holder",
         "_lose_sight(state)",
         "",
     ),
     Mutant(
         "release without doubt",
-        "a holder that drops a stream unreported is believed to have handed out nothing",
+        "a holder that drops a stream without a report counts as having handed out nothing",
         "_release_doubtful",
         "_lose_sight(state)",
         "",
     ),
     Mutant(
         "doubt never measured",
-        "how far a dead holder may have come is asked for and not noted",
+        "how far a dead holder may have come is read and not noted",
         "leader.stream_ends.note_saved",
         "state.suspect_end = max(state.suspect_end, event.measured_end)",
         "",
@@ -131,7 +131,7 @@ IN_LENDING = (
     ),
     Mutant(
         "final report without its end",
-        "what was sent beyond the frontier at a final report comes again unmarked",
+        "records sent beyond the frontier of a final report come again unmarked",
         "leader.stream._report",
         "_note_sent(state, event.report.sent if event.final else state.progress.floor)",
         "",
@@ -159,14 +159,14 @@ IN_LENDING = (
     ),
     Mutant(
         "commit covers what changed since",
-        "what came during a commit counts as durable by it",
+        "reports that arrive during a commit count as durable when it is",
         "take_committed",
         "stream not in state.dirty",
         "True",
     ),
     Mutant(
         "two commits at once",
-        "a commit begins while the one before is under way, whose answer is then lost",
+        "a commit begins while an earlier one is under way, and the earlier answer is lost",
         "commit_if_due",
         "not (state.dirty or stream_sets.is_waiting(state)) or state.is_committing() or not due",
         "not (state.dirty or stream_sets.is_waiting(state)) or not due",
@@ -198,7 +198,7 @@ IN_LENDING = (
     ),
     Mutant(
         "streams beyond a commit forgotten",
-        "what a commit does not take at once is taken by none",
+        "streams that do not fit into a commit are never committed",
         "commit_if_due",
         """
         for lent in chosen:
@@ -208,7 +208,7 @@ IN_LENDING = (
     ),
     Mutant(
         "moves beyond a step forgotten",
-        "of a rebalance only what one step begins is begun",
+        "of a rebalance only the first step's moves are ever begun",
         "begin_moves",
         """
         for _ in range(min(len(state.moves), MOVES_A_STEP_MAX)):
@@ -222,14 +222,14 @@ IN_LENDING = (
     ),
     Mutant(
         "reports gathered for long",
-        "what was acknowledged for seconds comes again after a crash",
+        "records acknowledged within the last seconds come again after a crash",
         "mark_dirty",
         "max(state.timing.commit_ms, slow_ms)",
         "10_000",
     ),
     Mutant(
         "final report doubted",
-        "a holder that says how far it came is believed no more than a dead one",
+        "records count as in doubt even though the holder reported how far it came",
         "leader.stream._report",
         "event.report.sent if event.final else state.progress.floor",
         "None",

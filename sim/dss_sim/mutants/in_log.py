@@ -1,4 +1,4 @@
-"""Mistakes of what the log remembers of producers, and of what it cannot read any more."""
+"""Mistakes in what the log remembers of producers, and about bytes that it can no longer read."""
 
 from dss_sim.mutants.planting import Mutant
 

@@ -5,7 +5,7 @@ from dss_sim.mutants.planting import Mutant
 IN_MOVES = (
     Mutant(
         "moved without a fence",
-        "what holders of before a move still report counts after it",
+        "what earlier holders report counts even after a cursor has moved",
         "cursor_moves.fence",
         """
         state.grant_epoch += 1
@@ -29,14 +29,14 @@ IN_MOVES = (
     ),
     Mutant(
         "done before it is durable",
-        "an operation is called done while its move is in no commit, or in one under way",
+        "an operation is reported done before the commit of its move is durable",
         "instructions._is_moving",
         "return waits or unsaved or any(each.moved_by == number for each in committing)",
         "return waits",
     ),
     Mutant(
         "pending moves not read",
-        "what a leader before had not moved is moved by none",
+        "moves that an earlier leader had not made are never made",
         "leader.machine._take_over",
         "take_pending_moves(turn, given.moves)",
         "",

@@ -5,7 +5,7 @@ from dss_sim.mutants.planting import Mutant
 IN_OPERATIONS = (
     Mutant(
         "pin not stored",
-        "a transfer is said to be done, and the next leader gives the stream to another",
+        "a transfer is reported done, and the next leader gives the stream to another member",
         "takeover.stream_writes",
         "record.grant.pinned_session_id",
         "None",

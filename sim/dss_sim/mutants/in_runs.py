@@ -1,4 +1,4 @@
-"""Mistakes of `run` and its like in the client: `dss_sim.sessions` judges them by its programs."""
+"""Mistakes in the client's `run` and the like: `dss_sim.sessions` judges them by its programs."""
 
 from dss_sim.mutants.planting import Mutant
 

@@ -7,7 +7,7 @@ JUDGE = "dss_sim.sessions.run"
 IN_SESSIONS = (
     Mutant(
         "expiry by the wall clock",
-        "whether a session waited long enough is asked of a clock that people move",
+        "a session's expiry is measured by a clock that people move",
         "Sessions._expire",
         "over = [each for each in going if each.is_over(now_ms)]",
         """
@@ -39,7 +39,7 @@ IN_SESSIONS = (
     ),
     Mutant(
         "date from the monotonic clock",
-        "when a client left is written down in a time that the next daemon does not know",
+        "the time at which a client left is stored by a clock that the next daemon does not share",
         "Sessions.detach",
         "self._services.clock.wall_ms",
         "self._services.clock.now_ms",
@@ -63,7 +63,7 @@ IN_SESSIONS = (
     ),
     Mutant(
         "old connection not waited for",
-        "a client that knows nothing of the newer one hands out what that one is given",
+        "an older connection still hands out records that the newer one gets too",
         "LostClients.make_way",
         "await older.drain(TAKEOVER_DRAIN_S, charges=True)",
         "pass",
@@ -79,7 +79,7 @@ IN_SESSIONS = (
     ),
     Mutant(
         "expired session made anew",
-        "whoever names a session that expired is given another, of which it may never hear",
+        "a client that names an expired session is given another, of which it may never learn",
         "check_stored",
         "raise SessionNotFound(client_id=client_id)",
         "return",
@@ -87,7 +87,7 @@ IN_SESSIONS = (
     ),
     Mutant(
         "old connection ended too early",
-        "one that a full disk refuses ends the one that is there",
+        "a connection that a full disk refuses ends the present one",
         "Sessions._attach",
         "version = await session_rows.put(self._services.store, row, stored)",
         """
@@ -99,7 +99,7 @@ IN_SESSIONS = (
     ),
     Mutant(
         "old connection still writes",
-        "what a connection of before asked for is stored after the takeover",
+        "a request of the older connection is stored after the takeover",
         "Session._commit",
         "[self._fence]",
         "[]",
@@ -150,7 +150,7 @@ IN_SESSIONS = (
     ),
     Mutant(
         "clean start resumes",
-        "who wants to begin anew gets what was",
+        "a client that asks for a clean start gets its old session",
         "Sessions._attach",
         "bool(opening.session_id) or not opening.clean_start",
         "True",
@@ -177,7 +177,7 @@ IN_SESSIONS = (
     ),
     Mutant(
         "discarded once only",
-        "what a full disk did not let go of stays",
+        "rows that a full disk did not let the daemon delete stay for ever",
         "Sessions._keep",
         "await self._discard_left()",
         "",
@@ -197,7 +197,7 @@ IN_SESSIONS = (
     ),
     Mutant(
         "orphans kept",
-        "what a crash left of sessions that are no more stays",
+        "rows of discarded sessions that survived a crash stay for ever",
         "Sessions._load",
         "await discard_orphans(self._services, live)",
         "",
@@ -246,7 +246,7 @@ IN_SESSIONS = (
     ),
     Mutant(
         "private group outlives its subscription",
-        "what is left keeps its group, and the group its records",
+        "a private group outlives its subscription, and its records are kept for it",
         "Session._forget",
         "group.kind != EXCLUSIVE",
         "True",
@@ -278,7 +278,7 @@ IN_SESSIONS = (
     ),
     Mutant(
         "news beyond a step forgotten",
-        "of the streams that grew at once only what one step takes is read on",
+        "of many streams that grew at once only those of one step are read",
         "Scheduler.take_grown",
         "return bool(self._grown)",
         """
@@ -289,7 +289,7 @@ IN_SESSIONS = (
     ),
     Mutant(
         "leader waits with mail",
-        "what a leader does not take in one round waits until something else comes",
+        "mail that a leader does not take in one round waits until more mail comes",
         "LeaderActor._lead",
         """
         while self._mailbox and not self._stopped:

@@ -1,4 +1,4 @@
-"""One seeded bug, and how it gets into a copy of the package.
+"""One seeded bug, and how it is put into a copy of the package.
 
 Invariant: the package that is imported here is only read; a copy holds exactly one change.
 """
@@ -24,18 +24,19 @@ class Mutant:
 
     name: str
     stands_for: str
-    """The mistake that somebody could make, or made."""
+    """The mistake that it stands for: one that somebody could make, or made."""
     symbol: str
-    """What it is in: the end of a dotted path, as much as is unique in its package."""
+    """The symbol that it changes: the end of a dotted path, long enough to be unique in its
+    package."""
     before: str
-    """What it replaces there: an expression, or statements that follow each other."""
+    """The code to replace: an expression, or statements that follow each other."""
     after: str
-    """What it puts there; nothing where statements are deleted."""
+    """The replacement; empty to delete statements."""
     judge: str = "dss_sim.groups.run"
-    """The simulator that is to find it: a module whose ``run_seed`` gives the run of a seed, with
+    """The simulator that must find it: a module whose ``run_seed`` gives the run of a seed, with
     the first ``violation`` or None, which names its ``invariant``."""
     in_client: bool = False
-    """Whether it is in the client library; else it is in the daemon."""
+    """Whether it is in the client library; otherwise it is in the daemon."""
 
     @property
     def package(self) -> Path:
@@ -44,14 +45,14 @@ class Mutant:
 
 
 class Mutated(NamedTuple):
-    """A file with the change of a mutant."""
+    """A file with a mutant's change."""
 
     file: Path
     """Below its package."""
     module: ast.Module
 
     def source(self) -> str:
-        """As it is written, without comments."""
+        """Its source after the change, without comments."""
         return ast.unparse(self.module) + "\n"
 
 
@@ -64,8 +65,8 @@ def planted(mutant: Mutant, folder: Path) -> None:
     changed = mutated(mutant)
     package = mutant.package
     copy = folder / package.name
-    # Compiled files are taken along, for they cost more than the seeds of most mutants; that of
-    # the changed file is not, or a write within the same second would not be noticed.
+    # Compiled files are copied too, because compiling costs more than the seeds of most mutants.
+    # The changed file's is left out, or a write within the same second would not be noticed.
     stale = shutil.ignore_patterns(f"{changed.file.stem}.*.pyc")
     shutil.copytree(package, copy, ignore=stale)
     (copy / changed.file).write_text(changed.source())

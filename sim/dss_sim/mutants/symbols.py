@@ -1,9 +1,9 @@
 """The names that a package defines, each with the syntax that defines it.
 
-A symbol is a function, a method, a class, or a name that a module assigns. It is asked for by the
-end of its dotted path, as much of it as makes it unique, so it may move between modules.
+A symbol is a function, a method, a class, or a name that a module assigns. It is named by the end
+of its dotted path, long enough to be unique, so it may move between modules.
 
-Invariant: the package is only read, and so are the trees.
+Invariant: the package and the trees are only read.
 """
 
 import ast
@@ -17,7 +17,7 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class NotPlantable(Exception):
-    """A mutant does not say, or not unambiguously, what it changes."""
+    """It is not clear what a mutant changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Symbols:
 
 @cache
 def symbols_of(package: Path) -> Symbols:
-    """The symbols of the package in a folder, as it was when they were first asked for."""
+    """The symbols of the package in a folder, as they were when they were first asked for."""
     return Symbols(package)
 
 

@@ -1,7 +1,7 @@
-"""Seeds on a copy of the package, until one fails: what a mutant's own process does.
+"""Runs seeds on a copy of the package until one fails: what a mutant's own process does.
 
-``python -m dss_sim.mutants.trial FOLDER PACKAGE JUDGE SEEDS_MAX FIRST...`` prints, as JSON,
-for each first seed how many seeds it took and which invariant did not hold, or null.
+``python -m dss_sim.mutants.trial FOLDER PACKAGE JUDGE SEEDS_MAX FIRST...`` prints as JSON, for each
+first seed, how many seeds it took and which invariant did not hold, or null.
 """
 
 import json
@@ -16,13 +16,13 @@ class Found(NamedTuple):
     """How a mutant was found."""
 
     seeds: int
-    """Run until one failed, that one included."""
+    """How many seeds were run, the failed one included."""
     invariant: str
     text: str
 
 
 def found(judge: str, first: int, seeds_max: int) -> Found | None:
-    """Let a simulator run seeds from the first on; None where none of so many fails."""
+    """Let a simulator run seeds from the first on; None if none of so many fails."""
     run_seed = import_module(judge).run_seed
     for seed in range(first, first + seeds_max):
         violation = run_seed(seed).violation
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
     if file is None or not Path(file).is_relative_to(folder):
         sys.stderr.write(f"{file} is not the copy in {folder}\n")
         return 2
-    # What a daemon warns of is what a simulator does to it.
+    # The daemon's warnings are about what the simulator does to it.
     logging.disable(logging.CRITICAL)
     answers = [found(judge, int(first), int(seeds_max)) for first in firsts]
     sys.stdout.write(json.dumps(answers))

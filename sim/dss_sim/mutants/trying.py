@@ -1,6 +1,6 @@
 """Trying mutants: each in a process of its own, several at a time.
 
-Invariant: a process runs the copy and nothing else of the mutant's package, which it checks itself.
+Invariant: a process runs the copy and nothing else of the mutant's package, and checks that itself.
 """
 
 import json
@@ -20,7 +20,7 @@ from dss_sim.mutants.trial import Found
 
 FIRST_SEEDS = (0, 100_000, 200_000)
 SEEDS_MAX = 2_000
-"""A mutant that so many seeds do not find has survived."""
+"""How many seeds may fail to find a mutant before it counts as survived."""
 
 
 class TrialFailed(Exception):
@@ -28,7 +28,7 @@ class TrialFailed(Exception):
 
 
 class Verdict(NamedTuple):
-    """What became of a mutant."""
+    """The result for a mutant."""
 
     mutant: Mutant
     found: tuple[Found | None, ...]
@@ -41,12 +41,12 @@ class Verdict(NamedTuple):
 
     @property
     def seeds(self) -> int:
-        """How many seeds it took, in the median; `SEEDS_MAX` where it survived."""
+        """The median of how many seeds it took; `SEEDS_MAX` if it survived."""
         return int(median(SEEDS_MAX if each is None else each.seeds for each in self.found))
 
     @property
     def invariants(self) -> tuple[str, ...]:
-        """Those that caught it, the most frequent first."""
+        """The invariants that caught it, the most frequent first."""
         names = [each.invariant for each in self.found if each is not None]
         return tuple(sorted(set(names), key=lambda name: (-names.count(name), name)))
 
@@ -66,8 +66,9 @@ def tried(
         package = mutant.package.name
         asked = [str(folder), package, mutant.judge, str(seeds_max), *map(str, firsts)]
         command = [sys.executable, "-m", trial.__name__, *asked]
-        # The current directory comes before everything in a process started with -m. All but the
-        # copy is found where this process found it, so that the judge is its own.
+        # The current directory comes before everything else in a process started with -m.
+        # Everything except the copy is found where this process found it, so that the judge is its
+        # own.
         path = os.pathsep.join([str(folder), *filter(None, sys.path)])
         answer = subprocess.run(
             command,

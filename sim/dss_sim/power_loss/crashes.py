@@ -1,9 +1,9 @@
 """Which of the legal states after a loss of power are checked.
 
-After a change: it alone, with all that is pending, with all but each other one, with random others,
-and torn: the first of its sectors only, or the last. After a sync or an answer: nothing of what is
-pending, all, each step alone, all but each, the first steps, any steps, any sectors. Sizes without
-their bytes and bytes without their sizes come with both.
+After a change: it alone, with everything pending, with everything except each other one, with
+random others, and torn: only the first of its sectors, or the last. After a sync or an answer:
+nothing of what is pending, all, each step alone, all except each, the first steps, any steps, any
+sectors. Sizes also arrive without their bytes, and bytes without their sizes.
 
 Invariant: deterministic by its seed; every crash is closed, so its image is legal.
 """
@@ -18,7 +18,7 @@ from dss_sim.power_loss.model import SIZE, Atom, Atoms, Disk
 from dss_sim.power_loss.operations import OpenFile, Step, Sync, Tell
 
 OTHERS_MAX = 12
-"""How many pending steps are left out, or kept, one by one at one moment."""
+"""How many pending steps are left out, or kept, one by one, at one moment."""
 TEARS_MAX = 10
 RANDOM_SUBSETS = 10
 
@@ -33,13 +33,14 @@ class Crash:
     stale: bool = False
 
     def image(self, disk: Disk) -> Image:
-        """What is found then. The disk stands after that step."""
+        """What is found then. The disk must be at that step."""
         return disk.image(self.kept, Random(self.after) if self.stale else None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """Some of what is pending, and what must have come before it; or all that can do without it."""
+    """The pending atoms in ``kept`` and all that they need; or all except ``lost`` and those that
+    need them."""
 
     how: str
     kept: Sequence[Atom] = ()
@@ -61,7 +62,7 @@ def crashes(
 ) -> Iterator[Crash]:
     """What may be found if the power goes right after the last step, which was applied.
 
-    Of many crashes a few may be looked at: the others cost little.
+    Callers may look at only a few of many crashes: the others cost little.
     """
     pending = disk.pending()
     steps = [(number, list(own)) for number, own in groupby(pending, key=lambda atom: atom.step)]
@@ -92,7 +93,7 @@ def _after_change(disk: Disk, steps: Steps, newest: list[Atom], chance: Random) 
 
 
 def _torn(before: list[Atom], newest: list[Atom], chance: Random) -> Choices:
-    """The newest step in part, on top of all before it."""
+    """The newest step in part, on top of everything before it."""
     sectors = [atom for atom in newest if atom.part >= 0]
     sizes = [atom for atom in newest if atom.part == SIZE]
     chosen: list[_Choice] = []
@@ -128,7 +129,7 @@ def _some(steps: Steps, chance: Random) -> Steps:
 
 
 def _with_stale(disk: Disk, crash: Crash) -> Iterator[Crash]:
-    """The crash; and once more with stale bytes where a size arrived before its bytes."""
+    """The crash; and once more with stale bytes if a size arrived before its bytes."""
     yield crash
     grown = {atom.file for atom in crash.kept if atom.part == SIZE}
     if not grown:
@@ -152,7 +153,7 @@ def states(
 ) -> Iterator[State]:
     """Distinct states of a run, in order; a random share of them where that is below 1.
 
-    Two with one image are both given if more was told before the later one.
+    Two states with one image are both given if more was told before the later one.
     """
     disk = Disk(start)
     chance, sample = Random(seed), Random(f"sample of {seed}")
@@ -181,7 +182,7 @@ def final_image(steps: Sequence[Step], start: Image | None = None) -> Image:
 def without_syncs(steps: Sequence[Step], ignored: Callable[[str], bool]) -> list[Step]:
     """The same run on a disk that ignores the syncs of files and directories of some paths.
 
-    A check that accepts these states as those of the real run would find nothing.
+    A check that accepts these states as those of the real run is blind.
     """
     deaf: set[int] = set()
     kept: list[Step] = []

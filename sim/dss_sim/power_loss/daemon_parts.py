@@ -1,6 +1,6 @@
 """The parts of a daemon above a data directory, opened and closed in its order, without a server.
 
-Invariant: what a daemon does to the disk when it starts is done here, by the same code.
+Invariant: the same code does the same to the disk as when a daemon starts.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -29,7 +29,7 @@ DATA = "data"
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """All that is open."""
+    """The open parts."""
 
     store: SqliteStore
     log: SegmentLog
@@ -46,9 +46,9 @@ async def opened(
     *,
     failed: Callable[[BaseException], None],
 ) -> AsyncIterator[Parts]:
-    """The parts above ``root/data``, which is made where it is not there.
+    """The parts above ``root/data``, which is created if it does not exist.
 
-    ``failed`` is told of what ends a daemon: from then on some calls never return.
+    ``failed`` is called with what ends a daemon: from then on some calls never return.
 
     Raises:
         DssError, OSError: as the daemon would when it starts.

@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a file holds: bytes, then zeros up to its size."""
+    """The contents of a file: bytes, then zeros up to its size."""
 
     content: bytes
     size: int
@@ -24,7 +24,7 @@ class Image:
     directories: frozenset[str]
 
     def digest(self) -> bytes:
-        """Equal images have equal ones."""
+        """A digest; equal images have equal ones."""
         told = blake2b(repr(sorted(self.directories)).encode(), digest_size=16)
         for path, file in sorted(self.files.items()):
             told.update(f"{path} {file.size} {len(file.content)}\n".encode())

@@ -1,7 +1,7 @@
 """Images as real files, and real files as images.
 
-The contents are written where they are not zero; the rest are holes. A tmpfs is used where there
-is one, because a disk would only slow the many states down.
+Contents are written where they are not zero; the rest are holes. If there is a tmpfs it is used,
+because a disk would only slow down the many states.
 """
 
 import os
@@ -18,14 +18,14 @@ SHARED_MEMORY = Path("/dev/shm")
 
 @contextmanager
 def fast_directory() -> Iterator[Path]:
-    """A directory that is gone afterwards, in memory where that can be had."""
+    """A directory that is removed afterwards, in memory if possible."""
     where = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="dss-disk-", dir=where) as directory:
         yield Path(directory)
 
 
 def write_image(image: Image, root: Path) -> None:
-    """Make the directory hold just the image."""
+    """Make the directory hold exactly the image."""
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir()
     for path in sorted(image.directories):
@@ -37,7 +37,7 @@ def write_image(image: Image, root: Path) -> None:
 
 
 def read_image(root: Path) -> Image:
-    """What a directory holds; sockets are left out."""
+    """The image of a directory; sockets are left out."""
     entries = [path for path in root.rglob("*") if path.is_file() or path.is_dir()]
     files = {
         str(path.relative_to(root)): _content(path.read_bytes())

@@ -1,21 +1,22 @@
 """What a disk may hold when the power goes: durable state, and changes that may have arrived.
 
-A file is sectors of 512 bytes, the least that a disk writes whole; the 4 KiB of a page cache would
-be kinder. The cache of the kernel is written back at any time, so each sector may hold what it
-held after any of the pending writes to it, whatever its neighbours hold. A write that makes a file
-longer has its new size as a change of its own, in any order with the bytes: they may read as zeros
-or, where the room was never reserved, as anything. Truncations of a file keep their order, and a
-later size needs them. A sync makes durable what had returned before it began, of that file only.
-After a sync of a file that failed, the sectors that it was to write may be lost whatever is synced
-later, unless they are written anew.
+A file is sectors of 512 bytes, the least that a disk writes whole; to take the 4 KiB of a page
+cache would be kinder. The kernel's cache is written back at any time, so each sector may hold what
+it held after any of the pending writes to it, whatever its neighbours hold. A write that makes a
+file longer has its new size as a change of its own, in any order with the bytes: they may read as
+zeros or, if room for them was never reserved, as anything. Truncations of a file keep their order,
+and a later size needs them. A sync makes durable what had returned before it began, of that file
+only. After a failed sync of a file, the sectors that it was to write may be lost whatever is synced
+later, unless they are written again.
 
-A name is durable once its *directory* was synced: neither a sync of the file (ext4 is kinder) nor
-one of another directory does it (a journal would). Changes of one name keep their order; those of
-several names do not, though they do on ext4: POSIX promises none, and btrfs keeps none. A rename
-inside a directory is one change, as every file system in use has it. One between directories is
-two, the new name first: a file may have both names, never none.
+A name is durable once its *directory* was synced: a sync of the file does not do it (ext4 is
+kinder), nor does one of another directory (a journal would). Changes of one name keep their order;
+those of several names do not, though they do on ext4: POSIX promises none, and btrfs keeps none. A
+rename inside a directory is one change, as on every file system in use. A rename between
+directories is two changes, the new name first: a file may have both names, never none.
 
-Invariant: pure, but for its own state; the same steps and the same kept atoms give the same image.
+Invariant: pure, except for its own state; the same steps and the same kept atoms give the same
+image.
 """
 
 import sys
@@ -46,9 +47,9 @@ SIZE = -1
 NEVER = sys.maxsize
 """The end of a change that no sync makes durable."""
 GONE = -2
-"""Of a rename between directories: the old name went."""
+"""Part of a rename between directories: the old name is gone."""
 NAME = -3
-"""Before `GONE`, which needs it, in the order of atoms."""
+"""Sorts before `GONE`, which needs it, in the order of atoms."""
 
 Atoms = frozenset["Atom"]
 
@@ -108,13 +109,13 @@ class Disk:
         self._step = 0
         self._needs: dict[Atom, Atoms] = {}
         self._pending: Sequence[Atom] | None = None
-        """As long as no step changes it."""
+        """Cached until a step changes it."""
         if start is not None:
             self._hold(start)
 
     @property
     def steps(self) -> int:
-        """How many were applied."""
+        """How many steps were applied."""
         return self._step
 
     def pending(self) -> Sequence[Atom]:
@@ -127,7 +128,7 @@ class Disk:
         return self._pending
 
     def closed(self, atoms: Iterable[Atom]) -> Atoms:
-        """The atoms, and those that must have come before them."""
+        """The atoms, and those that must have arrived before them."""
         found = set(atoms)
         # Few atoms need others.
         waiting = list(found & self._needs.keys())
@@ -138,7 +139,7 @@ class Disk:
         return frozenset(found)
 
     def without(self, atoms: Iterable[Atom]) -> Atoms:
-        """All that is pending but the atoms, and but what must have come after them."""
+        """Everything pending except the atoms and those that need them."""
         lost = set(atoms)
         kept: set[Atom] = set()
         for atom in self.pending():
@@ -149,7 +150,7 @@ class Disk:
         return frozenset(kept)
 
     def apply(self, step: Step) -> None:
-        """Let the next step happen."""
+        """Apply the next step."""
         self._step += 1
         self._pending = None
         match step.operation:
@@ -211,7 +212,7 @@ class Disk:
             file.sectors.setdefault(sector, []).append(change)
 
     def _resize(self, file: _File, size: int, ended: int) -> None:
-        """A cut takes the sectors behind it away, in one change with the size."""
+        """A cut removes the sectors behind it, in one change with the size."""
         if size == file.size:
             return
         cut = size < file.size
@@ -285,9 +286,9 @@ class Disk:
     # Looking
 
     def image(self, kept: Atoms, stale: Random | None = None) -> Image:
-        """What is found after the power went, if just these atoms had reached the disk.
+        """What is found after the power went, if exactly these atoms had reached the disk.
 
-        ``stale`` gives what lies where a file is longer than what was written of it; else zeros.
+        ``stale`` gives the bytes where a file is longer than what was written of it; else zeros.
         """
         files: dict[str, Content] = {}
         directories: set[str] = set()

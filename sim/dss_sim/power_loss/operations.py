@@ -1,7 +1,7 @@
 """What a process does to files, as values.
 
-Paths are relative to a root, "" is the root itself. A handle is the number of one opening of a
-file or a directory; it is never used again. Invariant: values only.
+Paths are relative to a root, "" is the root itself. A handle is the number of one opening of a file
+or a directory; it is never used again. Invariant: values only.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    """A file or a directory is opened; a file may come to be."""
+    """Opens a file or a directory; may create a file."""
 
     handle: int
     path: str
@@ -19,14 +19,14 @@ class OpenFile:
 
 @dataclass(frozen=True, slots=True)
 class MakeDirectory:
-    """A directory comes to be."""
+    """Creates a directory."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Bytes are put at an offset."""
+    """Writes bytes at an offset."""
 
     handle: int
     offset: int
@@ -35,7 +35,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """The file ends here; what lay behind is gone, what is new reads as zeros."""
+    """Sets a file's end: bytes behind it are gone, new ones read as zeros."""
 
     handle: int
     size: int
@@ -43,7 +43,7 @@ class Resize:
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """The file ends here at least, and has the room."""
+    """Reserves room up to an offset; the file then ends there at least."""
 
     handle: int
     size: int
@@ -51,7 +51,7 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """A name moves, over another one if there is."""
+    """Moves a name, over another one if there is one."""
 
     source: str
     target: str
@@ -59,29 +59,29 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class Unlink:
-    """A name goes."""
+    """Removes a name."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """What was done to the file, or to the names in the directory, is durable."""
+    """Makes durable what was done to a file, or to the names in a directory."""
 
     handle: int
 
 
 @dataclass(frozen=True, slots=True)
 class SyncFailed:
-    """A sync of a file failed: what it was to make durable counts as clean, and no later sync has
-    to write it. Nobody knows how much of it arrived."""
+    """A sync of a file failed: what it was to make durable counts as clean, and later syncs need
+    not write it. Nobody knows how much of it arrived."""
 
     handle: int
 
 
 @dataclass(frozen=True, slots=True)
 class Rot:
-    """A bit of a file flips on the disk, and in whatever is on its way there."""
+    """Flips a bit of a file on the disk, and in whatever is on its way there."""
 
     path: str
     offset: int
@@ -90,7 +90,7 @@ class Rot:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Something is told to the outside: it must stay true."""
+    """Something was told to the outside: it must stay true."""
 
     text: str
 

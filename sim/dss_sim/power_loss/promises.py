@@ -1,8 +1,8 @@
 """What a daemon's clients were told and what they asked for, and what must hold from then on.
 
-A script tells facts, one line each. `Promises` learns them in order; `recovery_check`
-holds a daemon that came back to them. Invariant: pure; a fact that was told never makes a promise
-weaker, a fact that was asked for may.
+A script tells facts, one line each. `Promises` learns them in order; `recovery_check` holds a
+daemon that came back to them. Invariant: pure; a fact about an answer never makes a promise weaker,
+a fact about a request may.
 """
 
 import json
@@ -15,7 +15,7 @@ from dss_core.ids import StreamId
 
 @dataclass(frozen=True, slots=True)
 class TopicAsked:
-    """A topic may exist from now on."""
+    """A topic was asked for: it may exist from now on."""
 
     name: str
 
@@ -33,7 +33,7 @@ class TopicMade:
 
 @dataclass(frozen=True, slots=True)
 class RemovalAsked:
-    """A topic may be gone from now on."""
+    """A removal was asked for: a topic may be gone from now on."""
 
     name: str
 
@@ -47,7 +47,7 @@ class TopicRemoved:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Records may be in a stream from now on: these payloads, in one frame."""
+    """Records were sent: these payloads, in one frame, may be in a stream from now on."""
 
     storage_topic_id: int
     partition: int
@@ -56,7 +56,8 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class SentTogether:
-    """These records, each sent too, come at once with the row of this number, or none does."""
+    """These records, each sent too, become visible at once with the row of this number, or not at
+    all."""
 
     number: int
     payloads: list[str]
@@ -64,7 +65,7 @@ class SentTogether:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """They are, from this offset on, as durably as their topic says."""
+    """Records are stored from this offset on, as durably as their topic says."""
 
     storage_topic_id: int
     partition: int
@@ -74,7 +75,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """All that was stored below the offset is durable, whatever the topic says."""
+    """Everything that was stored below the offset is durable, whatever the topic says."""
 
     storage_topic_id: int
     partition: int
@@ -83,7 +84,7 @@ class Synced:
 
 @dataclass(frozen=True, slots=True)
 class TrimAsked:
-    """Records below the offset may be gone from now on."""
+    """A trim was asked for: records below the offset may be gone from now on."""
 
     storage_topic_id: int
     partition: int
@@ -109,7 +110,7 @@ class GroupMade:
 
 @dataclass(frozen=True, slots=True)
 class AckAsked:
-    """A group's progress in a stream may be as far as this."""
+    """An ack was asked for: a group's progress in a stream may be as far as this."""
 
     group: str
     storage_topic_id: int
@@ -119,7 +120,7 @@ class AckAsked:
 
 @dataclass(frozen=True, slots=True)
 class Acked:
-    """It is at least as far as this."""
+    """An ack was answered: the progress is at least as far as this."""
 
     group: str
     storage_topic_id: int
@@ -185,22 +186,22 @@ def decode(line: str) -> Fact:
 
 @dataclass(slots=True)
 class Promises:
-    """What holds, as far as was told, and what may hold, as far as was asked."""
+    """What must hold, by what was told, and what may hold, by what was asked for."""
 
     topics: dict[str, TopicMade] = field(default_factory=dict)
-    """They exist."""
+    """Topics that exist."""
     maybe: set[str] = field(default_factory=set)
-    """They may exist, or not any more."""
+    """Topics that may or may not exist."""
     removed: set[str] = field(default_factory=set)
-    """They do not exist."""
+    """Topics that do not exist."""
     sent: defaultdict[StreamId, set[str]] = field(default_factory=lambda: defaultdict(set))
     together: dict[int, set[str]] = field(default_factory=dict)
     stored: defaultdict[StreamId, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
-    """They are there."""
+    """Records that are stored."""
     unsynced: set[int] = field(default_factory=set)
     """Storage topics that answer before anything is durable."""
     seen: defaultdict[StreamId, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
-    """Of those topics: each offset was given to this record, which may be lost."""
+    """For those topics: each offset was given to this record, which may be lost."""
     ends_min: dict[StreamId, int] = field(default_factory=dict)
     """Every offset below was given."""
     starts_min: dict[StreamId, int] = field(default_factory=dict)
@@ -213,14 +214,14 @@ class Promises:
 
     @classmethod
     def of(cls, lines: Iterable[str]) -> "Promises":
-        """What these lines say together."""
+        """The promises of these lines."""
         promises = cls()
         for line in lines:
             promises.learn(decode(line))
         return promises
 
     def learn(self, fact: Fact) -> None:
-        """One more fact."""
+        """Add one fact."""
         match fact:
             case TopicAsked() | TopicMade() | RemovalAsked() | TopicRemoved():
                 self._learn_topic(fact)
@@ -278,5 +279,5 @@ class Promises:
                 self.epochs_min[key] = fact.grant_epoch
 
     def _given(self, stream: StreamId, end: int) -> None:
-        """The offsets below the end were seen from outside."""
+        """Note that the offsets below the end were seen from outside."""
         self.ends_min[stream] = max(end, self.ends_min.get(stream, 0))

@@ -1,7 +1,7 @@
-"""What a daemon finds when it starts after a loss of power, held against what was promised.
+"""What a daemon finds when it starts after a loss of power, checked against what was promised.
 
-Invariant: every violation is named; an empty list means that all promises hold. Nothing of a run
-is known here but its promises and the image.
+Invariant: every violation is named; an empty list means that all promises hold. All that this
+module knows of a run are its promises and the image.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ EXPECTED_REPORTS = (
     *("torn tail", "lost with the power", "damaged bytes"),
     *("it has no whole header", "no row names it"),
 )
-"""What a start may report of files after a loss of power; anything else is a wrong accusation."""
+"""What a start may report of files after a loss of power; any other report is wrong."""
 PROBE = b"the probe's own "
 
 
@@ -62,18 +62,18 @@ class StreamFound:
 
 @dataclass(slots=True)
 class Checked:
-    """What came of one start."""
+    """The result of one start."""
 
     violations: list[str] = field(default_factory=list)
     reports: list[str] = field(default_factory=list)
-    """What the log said of its files."""
+    """What the log reported of its files."""
 
 
 async def check(root: Path, image: Image, promises: Promises, *, thorough: bool) -> Checked:
-    """Start on the files below the root, which hold the image, and look at everything.
+    """Start on the files below the root, which hold the image, and check everything.
 
-    ``thorough``: append to every stream, let every group take it, stop, start again, and look once
-    more.
+    ``thorough``: append to every stream, let every group consume that, stop, start again, and check
+    once more.
     """
     checked = Checked()
     failed: list[BaseException] = []
@@ -180,9 +180,9 @@ def _offsets(ranges: list[tuple[int, int]] | Ranges) -> set[int]:
 
 
 def _whole_frames(found: dict[StreamId, StreamFound], image: Image, root: Path) -> Iterator[str]:
-    """Every whole frame on the disk can be read, or was given up, or its file is kept aside.
+    """Every whole frame on the disk can be read, or was given up, or its file was kept aside.
 
-    A file beside a mark may be a copy that nobody published; what was published is promised.
+    A file beside a mark may be a copy that nobody published; promises cover what was published.
     """
     aside = {path.name.split(SEGMENT_SUFFIX)[0] for path in (root / LOG / QUARANTINE).glob("*")}
     for path, file in image.files.items():
@@ -214,7 +214,7 @@ def is_marked(image: Image, path: str) -> bool:
 async def _together(
     parts: Parts, promises: Promises, found: dict[StreamId, StreamFound]
 ) -> list[str]:
-    """Records that came at once are all there, with their row, or nothing of it is."""
+    """Records that were adopted at once are all there with their row, or none of it is."""
     every = {text for one in found.values() for text in one.records.values()}
     violations = []
     for number, texts in promises.together.items():
@@ -246,7 +246,7 @@ async def _progress(
     found: dict[StreamId, StreamFound],
     names: dict[int, str],
 ) -> list[str]:
-    """It is what was acknowledged, no more, and the log has all of it."""
+    """Progress is exactly what was acknowledged, and the log has all of it."""
     violations: list[str] = []
     floors: dict[tuple[str, StreamId], int] = {}
     for row in [kept.row for kept in await parts.store.scan(ProgressRow)]:
@@ -300,7 +300,7 @@ async def _probe(parts: Parts, found: dict[StreamId, StreamFound], checked: Chec
 async def _undelivered(
     parts: Parts, found: dict[StreamId, StreamFound], promises: Promises
 ) -> list[str]:
-    """Every group takes the probes, the last records of its streams."""
+    """Every group takes the probes, which are the last records of its streams."""
     violations: list[str] = []
     client_id = next(iter(promises.sessions), "prober")
     for group, filter_ in sorted(promises.groups):
@@ -324,7 +324,7 @@ async def _take_last(parts: Parts, client: Attached, last: dict[StreamId, int]) 
     """Take records until the last one of each stream came.
 
     Raises:
-        TimeoutError: it did not.
+        TimeoutError: it did not come.
     """
     while last:
         item = await client.next(Deliver)
@@ -342,7 +342,7 @@ async def _compare(parts: Parts, before: dict[StreamId, StreamFound], checked: C
 
 
 def vanished(before: Image, after: Image) -> Iterator[str]:
-    """Segment files with bad bytes that a start made away with: they may be moved, never lost."""
+    """Segment files with bad bytes that a start removed: they may be moved, never lost."""
     kept = {(Path(path).name.split(SEGMENT_SUFFIX)[0], file) for path, file in after.files.items()}
     for path, file in before.files.items():
         segment = parse_name(Path(path))

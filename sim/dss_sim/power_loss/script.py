@@ -6,8 +6,8 @@ stops cleanly; ``recover`` only starts on whatever it finds and ends as by kill 
 ``unsynced``, ``unsynced_again`` and ``unsynced_third`` end in the same ways, and have a topic whose
 records are answered before they are durable.
 
-Invariant: what is asked for is told before it is asked, and what was answered right after; so the
-operations of an answer lie before it in the trace. Every payload is sent once, but for repeats.
+Invariant: a request is told before it is made, and its answer right after it came, so the
+operations of an answer lie before it in the trace. Every payload is sent once, except for repeats.
 """
 
 import asyncio
@@ -65,25 +65,25 @@ Sending = tuple[bytes, int, int, Sequence[str]]
 
 
 def die(failure: BaseException) -> None:
-    """End at once, as a daemon does."""
+    """End the process at once, as a daemon does when it dies."""
     traceback.print_exception(failure)
     os._exit(DIED)
 
 
 def tell(fact: Fact) -> None:
-    """Say it, at once."""
+    """Tell a fact, at once."""
     os.write(TOLD_FD, f"{encode(fact)}\n".encode())
 
 
 def frame_of(topic: Topic, sending: Sending) -> bytes:
-    """The same frame for the same sending."""
+    """The frame of a sending, always the same one."""
     producer, partition, sequence, payloads = sending
     columns = Columns([text.encode() for text in payloads], None, topic.name, None, 1)
     return build_frame(columns, partition=partition, producer_id=producer, sequence=sequence)
 
 
 async def send(parts: Parts, topic: Topic, *sendings: Sending) -> None:
-    """Append frames at once, each as a call of its own, so that they share a group commit."""
+    """Append frames at once, each with a call of its own, so that they share a group commit."""
     async with asyncio.TaskGroup() as tasks:
         for at, sending in enumerate(sendings):
             tasks.create_task(_send(parts, topic, sending), name=f"send {at}")
@@ -100,7 +100,8 @@ async def _send(parts: Parts, topic: Topic, sending: Sending) -> None:
 
 
 async def adopt(parts: Parts, topic: Topic, number: int, *sendings: Sending) -> None:
-    """Take in frames of no producer all at once, one of a partition, with the row of a number."""
+    """Adopt frames without a producer, one for each partition, all at once, with the row of a
+    number."""
     streams = topic.producing.streams()
     for _, partition, _, payloads in sendings:
         tell(Sent(*streams[partition], list(payloads)))
@@ -134,7 +135,7 @@ async def remove_topic(parts: Parts, name: str) -> None:
 async def give_up(
     parts: Parts, streams: Sequence[StreamId], trim: Callable[[], Awaitable[object]]
 ) -> None:
-    """Trim streams in some way; nothing at or above their ends now can go by it."""
+    """Trim streams in some way; none of the records at or above their present ends may go by it."""
     for stream in streams:
         tell(TrimAsked(*stream, parts.log.bounds(stream).end))
     await trim()
@@ -147,7 +148,7 @@ async def give_up(
 async def attached(
     parts: Parts, group: str = GROUP, filter_: str = FILTER
 ) -> AsyncIterator[Attached]:
-    """The consumer, which stays connected while the block runs."""
+    """The consumer; it stays connected while the block runs."""
     session = await parts.sessions.attach(Opening(CLIENT, clean_start=False, expiry_s=3_600))
     client = Attached(session)
     async with asyncio.TaskGroup() as tasks:
@@ -161,7 +162,7 @@ async def attached(
 
 
 async def consume(client: Attached, topic: Topic, count: int, group: str = GROUP) -> None:
-    """Take the records that there are, acknowledge a stream after the other, durably."""
+    """Take all records that there are, and acknowledge one stream after the other, durably."""
     records = await client.records(count)
     lent = {item.grant: item for item in client.heard if isinstance(item, GrantDecided)}
     for grant in sorted({record[0] for record in records}):
@@ -177,7 +178,7 @@ async def consume(client: Attached, topic: Topic, count: int, group: str = GROUP
 
 
 def texts(name: str, count: int, length: int = 0) -> list[str]:
-    """So many payloads that occur nowhere else."""
+    """This many payloads that occur nowhere else."""
     return [f"{name}.{at}".ljust(length, ".") for at in range(count)]
 
 
@@ -191,7 +192,7 @@ UNANSWERED: tuple[Sending, ...] = tuple(
 
 
 def together(number: int, length: int = 0) -> list[Sending]:
-    """Frames of no producer, one for each of three partitions."""
+    """Frames without a producer, one for each of three partitions."""
     return [
         (NO_PRODUCER, partition, 0, texts(f"together {partition} {number}", 3, length))
         for partition in range(3)
@@ -208,7 +209,7 @@ def round_of(number: int, length: int = 0) -> list[Sending]:
 
 
 async def first(root: Path) -> None:
-    """All kinds of changes, on an empty directory."""
+    """Makes all kinds of changes, on an empty directory."""
     async with opened(root, SETTINGS, failed=die) as parts:
         orders = await make_topic(parts, "orders", 3)
         await send(parts, orders, *round_of(0))
@@ -257,7 +258,7 @@ async def third(root: Path) -> None:
 
 
 async def unsynced(root: Path) -> None:
-    """Records that are consumed before they are durable, on an empty directory."""
+    """Consumes records before they are durable, on an empty directory."""
     async with opened(root, SETTINGS, failed=die) as parts:
         clicks = await make_topic(parts, "clicks", 3, "os")
         async with attached(parts, UNSYNCED_GROUP, UNSYNCED_FILTER) as client:
@@ -298,13 +299,13 @@ async def unsynced_third(root: Path) -> None:
 
 
 def tell_synced(parts: Parts, topic: Topic) -> None:
-    """A roll, or a stop in order, made all durable; nothing came since."""
+    """Tell that everything is durable: after a roll or an orderly stop, with nothing new since."""
     for stream in topic.streams():
         tell(Synced(*stream, parts.log.bounds(stream).end))
 
 
 async def recover(root: Path) -> None:
-    """Starts on what it finds, and dies."""
+    """Start on whatever is found, and die."""
     async with opened(root, SETTINGS, failed=die):
         os._exit(0)
 

@@ -1,12 +1,12 @@
 """Turns what strace says of a process into its operations on files below a directory.
 
-A step takes its place where it may first have had its effect: a change when it began, a sync when
-it had returned, an answer when it was about to be given. So nothing counts as durable too early
-and nothing as told too late. A sync covers what had *returned* before it began (`Step` has both).
+A step is placed where it could first have its effect: a change where it began, a sync where it
+returned, an answer just before it was given. So nothing counts as durable too early, or as told too
+late. A sync covers what had *returned* before it began (`Step` has both).
 
-A call that the end of the process interrupted has happened or not; its step ends `NEVER`. strace
-shows it without a result, or with the one that another thread's call had just before: the last call
-of a thread is taken for interrupted where its result is none that it can have.
+A call that the end of the process interrupted may or may not have happened; its step ends `NEVER`.
+strace shows it without a result, or with the result that another thread's call had just before: a
+thread's last call counts as interrupted if it cannot have the result shown.
 
 Invariant: a call that changes a file below the root and is not understood is an error, and so is a
 call that strace did not show in full. The trace must come from `-f -xx` with all `CALLS`.
@@ -42,7 +42,7 @@ REFUSED = (
 )
 CALLS = (*UNDERSTOOD, *REFUSED)
 TOLD_FD = 1
-"""The descriptor to which the process writes its facts, one a line."""
+"""The descriptor to which the process writes its facts, one per line."""
 
 NEVER = sys.maxsize
 
@@ -192,7 +192,7 @@ class TraceReader:
 
 
 def _with_doubts(calls: Iterable[SystemCall]) -> list[SystemCall]:
-    """The calls; those with another's result have none."""
+    """The calls; those that show another call's result have none."""
     given = list(calls)
     last = {call.thread: call for call in given}
     return [
@@ -202,7 +202,7 @@ def _with_doubts(calls: Iterable[SystemCall]) -> list[SystemCall]:
 
 
 def _is_possible(call: SystemCall) -> bool:
-    """Whether the call can have that result. Files in memory take a write whole."""
+    """Whether the call can have that result. Files in memory always take a write whole."""
     result = call.result.split()[0]
     if result.startswith(("-", "?")):
         return True
@@ -216,7 +216,7 @@ def _is_possible(call: SystemCall) -> bool:
 
 
 def _place_of(call: SystemCall) -> tuple[int, int]:
-    """Where a call counts, in lines. A descriptor is free before another open may get it."""
+    """The line at which a call counts. A descriptor is free before another open may get it."""
     late = call.name in ("fsync", "fdatasync", "openat")
     return (call.ended, 1) if late else (call.began, 0)
 
@@ -243,6 +243,6 @@ def _content(call: SystemCall) -> bytes:
 
 
 def _offset(call: SystemCall) -> int:
-    """Of a positioned write: behind it come only the flags of pwritev2."""
+    """The offset of a positioned write: only the flags of pwritev2 follow it."""
     last = 2 if call.name == "pwritev2" else 1
     return int(call.arguments.rsplit(", ", last)[1])

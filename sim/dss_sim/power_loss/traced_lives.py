@@ -1,7 +1,7 @@
 """Lives of the script under strace, as steps.
 
-Invariant: what the model makes of the steps is what lies in the directory, byte for byte, or
-`NotUnderstood` is raised: so nothing that a process did to its files escaped the trace.
+Invariant: the model of the steps equals the contents of the directory, byte for byte, or
+`NotUnderstood` is raised. So nothing that a process did to its files escaped the trace.
 """
 
 import subprocess
@@ -18,13 +18,13 @@ from dss_sim.power_loss.operations import Step
 from dss_sim.power_loss.trace import CALLS, NEVER, NotUnderstood, TraceReader
 
 LIFE_S_MAX = 60
-"""Longer than a life allows itself."""
+"""Longer than the life's own limit."""
 STRING_BYTES_MAX = 4 << 20
 """How much of a buffer strace shows: more than any write of the script."""
 
 
 def recorded(root: Path, lives: Sequence[str], start: Image | None = None) -> list[Step]:
-    """Live these lives on the directory, one after the other; what they did.
+    """Live these lives on the directory, one after the other; returns their steps.
 
     ``start`` is what the directory holds before.
 
@@ -44,7 +44,8 @@ def recorded(root: Path, lives: Sequence[str], start: Image | None = None) -> li
 def _as_it_was(
     before: list[Step], after: list[Step], left: Image, start: Image | None
 ) -> list[Step]:
-    """The steps of one more life; what its end interrupted happened if the directory says so."""
+    """The steps of one more life; the directory tells whether what its end interrupted has
+    happened."""
     sure = [step for step in after if step.ended != NEVER]
     perhaps = [replace(step, ended=step.began) for step in after if step.ended == NEVER]
     for happened in product((False, True), repeat=len(perhaps)):

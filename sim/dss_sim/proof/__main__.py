@@ -1,8 +1,8 @@
-"""Run the whole proof, or go on with it: ``python -m dss_sim.proof``.
+"""Run the whole proof, or continue it: ``python -m dss_sim.proof``.
 
-Steps that passed on these sources are not run again; those that failed are. Ends with 0 once all
-have passed. The report is written after each step, to `.cache/proof/report.md`, and all that a step
-said to `.cache/proof/said/`.
+Steps that passed on these sources are not run again; those that failed are. Exit code 0 once all
+have passed. The report is written after each step, to `.cache/proof/report.md`, and the whole
+output of a step to `.cache/proof/said/`.
 """
 
 import argparse
@@ -25,7 +25,7 @@ TAIL_LINES = 40
 
 
 def main(arguments: Sequence[str] | None = None, root: Path | None = None) -> int:
-    """Parse the arguments and run what is left."""
+    """Parse the arguments and run the steps that are left."""
     parser = argparse.ArgumentParser(prog="python -m dss_sim.proof", description=__doc__)
     parser.add_argument("--only", metavar="KIND", help="the steps of one kind")
     parser.add_argument("--list", action="store_true", help="list the kinds, and run nothing")
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None, root: Path | None = None) -> in
 
 
 def prove(steps: Sequence[Step], root: Path) -> int:
-    """Run the steps that did not pass yet; the exit code, 1 where one failed."""
+    """Run the steps that have not passed yet; returns the exit code, 1 if one failed."""
     folder, sources = root / ".cache" / "proof", fingerprint(root)
     ledger = Ledger(folder / f"{sources}.json")
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
@@ -58,7 +58,7 @@ def prove(steps: Sequence[Step], root: Path) -> int:
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM ends the step that runs too, as Ctrl-C does."""
+    """Let SIGTERM end the running step too, as Ctrl-C does."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -78,7 +78,7 @@ def _run(step: Step, root: Path, ledger: Ledger, progress: Progress, task: TaskI
 
 
 def _ended(step: Step, root: Path) -> tuple[bool, str]:
-    """Run its command to its end; whether it passed, and what it said."""
+    """Run its command to its end; whether it passed, and its output."""
     with subprocess.Popen(
         step.command,
         cwd=root,
@@ -92,7 +92,7 @@ def _ended(step: Step, root: Path) -> tuple[bool, str]:
         try:
             output, _ = process.communicate()
         except BaseException:
-            # Workers of what is killed alone would wait for work for ever.
+            # If only the process itself were killed, its workers would wait for work for ever.
             os.killpg(process.pid, signal.SIGKILL)
             raise
     return process.returncode == 0, output

@@ -1,8 +1,8 @@
 """Which steps of the proof ended, and how: one file for each state of the sources.
 
-Invariant: a step is written down once it ended, in one rename, so a kill between two steps loses
-nothing and a step that was interrupted is run again. The fingerprint covers the commit and every
-change over it: what was proven of other sources is not taken for proof of these.
+Invariant: a step is noted once it ended, in one rename, so a kill between two steps loses nothing
+and an interrupted step is run again. The fingerprint covers the commit and every change on top of
+it: what was proven of other sources does not count for these.
 """
 
 import json
@@ -23,7 +23,8 @@ class Ended:
 
 
 def fingerprint(root: Path) -> str:
-    """Of the sources in a checkout: the commit, with a digest of what differs from it."""
+    """The fingerprint of the sources in a checkout: the commit, with a digest of what differs from
+    it."""
     commit = _git(root, "rev-parse", "--short=12", "HEAD").strip()
     changes = _git(root, "diff", "HEAD") + _untracked(root)
     return f"{commit}-{sha256(changes.encode()).hexdigest()[:12]}" if changes else commit
@@ -46,7 +47,7 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._said = path.parent / "said"
-        # Before the first step: steps keep what they find beside it.
+        # Made before the first step, because steps keep their findings beside it.
         self._said.mkdir(parents=True, exist_ok=True)
         self.ended: dict[str, Ended] = {}
         if path.exists():
@@ -54,15 +55,16 @@ class Ledger:
             self.ended = {name: Ended(**each) for name, each in known.items()}
 
     def passed(self, name: str) -> bool:
-        """Whether the step needs no other run."""
+        """Whether the step need not be run again."""
         return name in self.ended and self.ended[name].passed
 
     def keep(self, name: str, output: str) -> None:
-        """Keep all that a step said, until it is run again: the reason may be far from the end."""
+        """Keep the whole output of a step until it is run again: the reason may be far from the
+        end."""
         (self._said / f"{name}.txt").write_text(output)
 
     def note(self, name: str, ended: Ended) -> None:
-        """Write down how a step ended."""
+        """Note how a step ended."""
         self.ended[name] = ended
         new = self._path.with_suffix(".new")
         new.write_text(json.dumps({name: asdict(each) for name, each in self.ended.items()}))

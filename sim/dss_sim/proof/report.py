@@ -7,7 +7,7 @@ from dss_sim.proof.steps import Step, kinds
 
 
 def report(sources: str, steps: Sequence[Step], ended: dict[str, Ended]) -> str:
-    """The page as Markdown: a row a kind, and the last words of each step that failed."""
+    """The page as Markdown: a row for each kind, and the last lines of each step that failed."""
     lines = [
         f"# Proof of {sources}",
         "",

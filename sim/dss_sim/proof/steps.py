@@ -1,7 +1,7 @@
-"""What the whole proof consists of, cut into steps of some minutes each.
+"""The steps of the whole proof, of some minutes each.
 
-Invariant: the steps of a kind together are all there is of that kind, and each is a command that
-ends with 0 where it holds.
+Invariant: the steps of a kind together are all there is of that kind, and each is a command with
+exit code 0 if it holds.
 """
 
 import os
@@ -14,8 +14,8 @@ from dss_sim.mutants.catalogue import MUTANTS
 JOBS = 2 * (os.cpu_count() or 1)
 TERSE = ("--show-capture=no", "--durations=1")
 PYTEST = (sys.executable, "-m", "pytest", "-q", "--jobs", str(JOBS), *TERSE)
-"""What the clients of a test logged is left out, and how long each test took: hundreds of lines,
-behind which nothing of the reason would be among the last ones."""
+"""Leaves out the log of a test's clients and the durations of tests: hundreds of lines, which would
+push the reason out of the last ones."""
 MUTANTS_A_STEP = 16
 
 
@@ -26,12 +26,12 @@ class Step:
     kind: str
     """The row of the report that it belongs to."""
     name: str
-    """Unique; what the ledger knows it by."""
+    """Unique; the ledger's key."""
     command: tuple[str, ...]
     minutes: float
-    """What it takes on two cores, about; for the progress bar."""
+    """About how long it takes on two cores; for the progress bar."""
     full: bool = True
-    """Whether its tests run all of their proof, not the sample of `make test`."""
+    """Whether its tests run all of their proof, not only the sample of `make test`."""
 
 
 def _seeds(simulator: str, seeds: int, a_step: int, a_minute: int) -> Iterator[Step]:
@@ -61,7 +61,7 @@ def _mutants() -> Iterator[Step]:
 
 SCENARIOS = "tests/scenarios"
 KEEP_CHAOS = "--basetemp=.cache/proof/chaos"
-"""What all members said: no seed brings the same run again."""
+"""Keeps what all members said, because no seed repeats the run."""
 SIMULATORS = "tests/dss_sim"
 LOG = "tests/dssd/log"
 STORE = "tests/dssd/store"

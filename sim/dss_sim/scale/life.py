@@ -1,8 +1,9 @@
-"""What the large world lives through, and what is counted.
+"""What happens to the large world, and what is counted.
 
-Everybody comes; a thousand faults strike while members join and leave; the faults end, and it is
-measured when all is shared out again; then members join and leave undisturbed, and each change's
-moves are counted; at last nothing happens but records, and messages are counted.
+All clients come. A thousand faults strike while members join and leave; then the faults end, and it
+is measured how long it takes until everything is allocated again. Then members join and leave
+undisturbed, and the moves of each change are counted. At last only records flow, and messages are
+counted.
 """
 
 from collections import Counter, defaultdict
@@ -33,17 +34,17 @@ FAULTS = {
     "crash_at_effect": 2,
     "crash_daemon": 2,
 }
-"""Of a thousand faults. Those that stop everything are rare, so that groups settle in between."""
+"""For a thousand faults. Those that stop everything are rare, so that groups settle in between."""
 
 LOAD, UNDER_FAULTS, CHANGES, STEADY = 0.05, 0.7, 0.1, 0.1
-"""The share of the whole time; the rest is for converging."""
+"""Shares of the whole time; the rest is for converging."""
 
 FRAMES_A_SECOND = 10
-"""At full size, each of 1 to 6 records: this is about the protocol, not about throughput."""
+"""At full size, frames of 1 to 6 records: this is about the protocol, not about throughput."""
 
 CHANGE_UNDER_FAULTS_US = 2 * SECOND_US
 CHANGE_US = SECOND_US // 2
-"""Between two clients that come or go undisturbed, at full size; longer where groups are few."""
+"""Between two clients that come or go undisturbed, at full size; longer if there are few groups."""
 
 COUNTED_AFTER_US = 4 * SECOND_US
 """How long after a join or leave its moves are counted."""
@@ -54,7 +55,7 @@ AWAY_OF_ALL = 0.02
 LOOK_US = SECOND_US // 10
 
 Watch = Callable[[int], None]
-"""Told the time of the world, in µs, each time some of it has passed."""
+"""Called with the time of the world, in µs, each time that some of it has passed."""
 
 
 @dataclass(slots=True)
@@ -64,19 +65,19 @@ class Change:
     joined: bool
     streams: int
     members: int
-    """With the one that joined or left."""
+    """The member that joined or left included."""
     moves: int = 0
     """Grants that were made because of it."""
 
     @property
     def share(self) -> int:
-        """What one member holds at most: no more may move."""
+        """The most that one member holds: no more streams may move."""
         return ceil(self.streams / self.members)
 
 
 @dataclass(slots=True)
 class Figures:
-    """What came of it."""
+    """The figures of one life."""
 
     faults: int = 0
     struck: int = 0
@@ -87,11 +88,11 @@ class Figures:
     borrowers: int = 0
     """At the end."""
     lent_streams: int = 0
-    """Streams of all groups together."""
+    """The streams of all groups together."""
     settled_first_ms: int | None = None
-    """After the last client came; None: not within the time."""
+    """How long it took after the last client came; None: it did not converge in time."""
     settled_again_ms: int | None = None
-    """After the last fault; None: not within the time."""
+    """How long it took after the last fault; None: it did not converge in time."""
     changes: list[Change] = field(default_factory=list)
     steady_s: float = 0.0
     steady: Counter[str] = field(default_factory=Counter)
@@ -102,7 +103,7 @@ class Figures:
 
 
 def lived(plan: Plan, faults: int, watch: Watch) -> Figures:
-    """The figures of a world that lived its time.
+    """Let a world live its time; returns its figures.
 
     Raises:
         Violation: something does not hold.
@@ -182,14 +183,14 @@ def _pass_time(world: LargeWorld, until_us: int, watch: Watch) -> None:
 
 
 def _converge(world: LargeWorld, until_us: int, watch: Watch) -> int | None:
-    """How long it took until all was shared out, in ms; None where it was not by then."""
+    """How long it took until everything was allocated, in ms; None if it was not in time."""
     began_us = world.schedule.now_us
     unsettled = world.unsettled()
     while unsettled:
         if world.schedule.now_us >= until_us:
             return None
         _pass_time(world, world.schedule.now_us + LOOK_US, watch)
-        # A group that was settled may be unsettled again, by a lease that ends late.
+        # A settled group may become unsettled again, by a lease that ends late.
         unsettled = world.unsettled(unsettled) or world.unsettled()
     return (world.schedule.now_us - began_us) // 1_000
 
@@ -218,7 +219,8 @@ def _come_or_go(world: LargeWorld, chance: Random) -> Client:
 
 
 def _count_changes(world: LargeWorld, span_us: int, chance: Random, watch: Watch) -> list[Change]:
-    """Let clients come and go: the changes of groups that no other change touched meanwhile."""
+    """Let clients come and go; returns the changes of groups that no other change touched
+    meanwhile."""
     ends_us = world.schedule.now_us + span_us
     begun: defaultdict[str, list[tuple[int, Change]]] = defaultdict(list)
     while world.schedule.now_us < ends_us - COUNTED_AFTER_US:
@@ -253,6 +255,6 @@ def _begun_change(world: LargeWorld, name: str, members: int, client: Client) ->
 
 
 def _lent(world: LargeWorld, name: str) -> int:
-    """How often streams of the group were lent so far: its leader has it of each stream."""
+    """How often streams of the group were lent so far, as its leader counts for each stream."""
     leader = world.leader_of(name)
     return sum(lent.grant_epoch for lent in leader.streams.values()) if leader else 0

@@ -1,8 +1,8 @@
 """What a step of a leader costs, by how many streams and members its group has.
 
-The real machine leads a group alone: borrowers answer at once, commits are durable at once. Costs
-are CPU time of the thread, in µs, so other people's work on the machine does not count; garbage is
-collected as seldom as the daemon has it, and what that costs is in the longest steps.
+The real machine leads a group alone: borrowers answer at once, and commits are durable at once.
+Costs are CPU time of the thread, in µs, so other load on the machine does not count. Garbage is
+collected as seldom as in the daemon, and its cost is in the longest steps.
 """
 
 import gc
@@ -67,9 +67,9 @@ FIRST_SHARE = "first share"
 JOIN = "a join, all"
 """Every step that follows from one join until the group is quiet again."""
 REBALANCE = "rebalance"
-"""Of those steps, the ones that compute shares and begin moves; together."""
+"""The sum over those steps that compute shares and begin moves."""
 LONGEST = "its longest"
-"""Of all those steps."""
+"""The longest of all those steps."""
 PING = "ping"
 REPORT = "report"
 COMMIT = "commit"
@@ -89,23 +89,23 @@ class Costs:
     streams: int
     members: int
     steps: Mapping[str, Cost]
-    """By what the step is about."""
+    """By kind of step."""
 
     @property
     def rebalance_ns_per_s_log_s(self) -> float:
-        """Must not grow with the streams."""
+        """Must not grow with the number of streams."""
         s_log_s = self.streams * log2(max(self.streams, 2))
         return self.steps[REBALANCE].median_us * NS_PER_US / s_log_s
 
 
 class Group:
-    """A leader, and borrowers that answer whatever it says."""
+    """A leader, and borrowers that answer all its messages."""
 
     def __init__(self, streams: int, slicing: Slicing | None = None) -> None:
         self.leader = Leader(EPOCH)
         self.now_ms = 0
         self.taken: list[tuple[type[LeaderInput], int]] = []
-        """Steps since they were last looked at: input and cost in ns."""
+        """The steps since `costs` was last called: input and cost in ns."""
         self._inbox: deque[ToBorrower | Persist] = deque()
         self._wake_ms: int | None = None
         stored = tuple(
@@ -132,7 +132,7 @@ class Group:
         return took_ns
 
     def costs(self, kind: type[LeaderInput] | None = None) -> list[int]:
-        """What the steps cost that were taken since the last call, in ns; of one input or all."""
+        """The costs of the steps since the last call, in ns; for one input or all."""
         taken, self.taken = self.taken, []
         return [cost for given, cost in taken if kind is None or given is kind]
 
@@ -142,7 +142,7 @@ class Group:
         self.feed(Received(LeaderWanted(name, 0, name, f"c{member}"), self.now_ms))
 
     def settle(self) -> None:
-        """Answer everything, and let gathering intervals pass, until no message is left."""
+        """Answer all messages, and let gathering intervals pass, until no message is left."""
         ends_ms = self.now_ms + 2 * self.leader.timing.gather_ms
         while True:
             while self._inbox:

@@ -1,8 +1,8 @@
-"""The large world: its size, and how it differs from a usual one.
+"""The large world: its size, and how it differs from a normal one.
 
-At full size 1,000 clients with 10 subscriptions each, in 1,000 groups over topics of 4,096 streams.
-A large topic is read by one group, a small one by ten; the members of a group are drawn, so groups
-overlap. It counts what is said and done instead of keeping its history.
+At full size it has 1,000 clients with 10 subscriptions each, in 1,000 groups over topics of 4,096
+streams. A large topic is read by one group, a small one by ten; the members of a group are drawn,
+so groups overlap. It counts events and messages instead of keeping its history.
 """
 
 from collections import Counter, defaultdict
@@ -26,25 +26,25 @@ from dssd.machines.messages import ToBorrower, ToLeader
 LARGE_TOPICS = ((1, 1_024), (4, 256), (8, 64))
 SMALL_TOPICS = (96, 16)
 TOPICS = (*LARGE_TOPICS, SMALL_TOPICS)
-"""How many topics of how many streams."""
+"""How many topics have how many streams."""
 
 GROUPS = CLIENTS = 1_000
 SUBSCRIPTIONS = 10
-"""Of a client; each is a borrower."""
+"""Per client; each is a borrower."""
 
 SESSION_HOSTS = 20
 CLOCK_PARTS = 100
-"""How much faster or slower than true a clock runs at most, in parts per million."""
+"""How much faster or slower than true time a clock runs at most, in parts per million."""
 
 RATES = {"lose": 0.01, "double": 0.01, "late": 0.01, "slow_commit": 0.02}
-"""Faults of single messages and commits, until the world is healed."""
+"""Faults of single messages and commits, until heal."""
 
 LOOK_AT_ONE_IN = 500
-"""One in so many steps of the machines is checked."""
+"""One of this many steps of the machines is checked."""
 
 
 def plan_of(factor: float, seed: int, minutes: float) -> Plan:
-    """A world of this part of the full size in every respect but time."""
+    """A world of this share of the full size, except for its time."""
     chance = Random(f"{seed}/scale")
     partitions = tuple(
         scaled(streams, factor, least=1) for topics, streams in TOPICS for _ in range(topics)
@@ -84,7 +84,7 @@ class LargeWorld(World):
         """Records that groups have yet to acknowledge durably, over all groups."""
         self.backlog_max = 0
         self.closes = 0
-        """Steps of leaders that were told of a closed session."""
+        """Steps of leaders in which they learned of a closed session."""
         self.members: dict[str, list[Client]] = {group.name: [] for group in plan.groups}
         """The clients that may be members of each group."""
         self._readers = Counter(group.topic for group in plan.groups)
@@ -94,7 +94,7 @@ class LargeWorld(World):
         self._subscribe_all()
 
     def _subscribe_all(self) -> None:
-        """Each client wants some groups, each group is wanted by as many."""
+        """Each client subscribes to some groups, and each group has as many clients."""
         chance = self.chance.of("subscriptions")
         groups = list(self.groups.values())
         for _ in range(min(SUBSCRIPTIONS, len(groups))):
@@ -113,7 +113,7 @@ class LargeWorld(World):
             self.crash(crashed.args[0])
 
     def tell(self, event: Event) -> None:
-        """Judge it, count it, forget it."""
+        """Judge an event, count it, and drop it."""
         self.checker.take(event)
         if isinstance(event, Stored):
             topic = int(event.stream.split("/")[0][1:]) - 1
@@ -134,26 +134,26 @@ class LargeWorld(World):
         super().to_borrower(host, message)
 
     def session_closed(self, session: SimulatedSession, silent_ms: int | None) -> None:
-        """Its leaders hear of it."""
+        """Tell its leaders."""
         self.closes += len(session.handler.group_ids())
         super().session_closed(session, silent_ms)
 
     def touch_leader(self, acting: Leading) -> None:
-        """Look into one in so many."""
+        """Check one of several."""
         if self._is_looked_at():
             super().touch_leader(acting)
 
     def touch_window(self, session: SimulatedSession) -> None:
-        """Look into one in so many."""
+        """Check one of several."""
         if self._is_looked_at():
             super().touch_window(session)
 
     def await_leader(self, acting: Leading, given: LeaderInput) -> Sight | None:
-        """Look into one in so many."""
+        """Check one of several."""
         return super().await_leader(acting, given) if self._is_looked_at() else None
 
     def check_fenced(self, group_id: int, stream: StreamId, epoch: int, rule: str) -> None:
-        """Look into one in so many."""
+        """Check one of several."""
         if self._is_looked_at():
             super().check_fenced(group_id, stream, epoch, rule)
 
@@ -173,12 +173,13 @@ class LargeWorld(World):
         return [client for client in self.members[name] if client.staying]
 
     def unsettled(self, among: Iterable[str] | None = None) -> list[str]:
-        """The groups, of these or of all, that are not shared out as they should be."""
+        """The groups, of these or of all, that are not allocated as they should be."""
         names = self.groups if among is None else among
         return [name for name in names if not self._is_settled(name)]
 
     def _is_settled(self, name: str) -> bool:
-        """L1, L3: who wants to be a member is one, all is granted, shares are equal."""
+        """L1, L3: whoever wants to be a member is one, all streams are granted, and shares are
+        equal."""
         wanting = sorted(client.name for client in self.staying(name))
         leader = self.leader_of(name)
         if not wanting:

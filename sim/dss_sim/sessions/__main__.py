@@ -1,7 +1,7 @@
 """Run seeds, or replay one: ``python -m dss_sim.sessions --seeds 3000``.
 
-Exit code 0 where every seed held, 1 where one did not; each that failed is made small and printed
-with its seed and the command that replays it.
+Exit code 0 if every seed held, 1 if one did not; each failed one is shrunk and printed with its
+seed and the command that replays it.
 """
 
 import sys
@@ -24,7 +24,7 @@ def main() -> int:
 
 
 def replay(seed: int, history: Path | None = None) -> int:
-    """Print what happens in the run of a seed; where it fails, in the least that fails so."""
+    """Print the events of a seed's run; if it fails, those of the shrunken run."""
     outcome = run_seed(seed)
     if outcome.violation is not None:
         outcome = shrunk(outcome)

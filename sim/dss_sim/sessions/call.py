@@ -1,10 +1,10 @@
 """One call of Attach, between a client and the daemon: two pipes that keep the order.
 
-To the servicer it is the messages of a call and its gRPC context: `write` and `peer` behave as
-grpcio's do, also where the connection is lost. What the client sends arrives a little later, and so
-does what it is sent; one that reads nothing holds up `write` after a while.
+For the servicer it is the messages of a call and its gRPC context: `write` and `peer` behave as
+grpcio's do, also after the connection was lost. Messages arrive a little later, in both directions;
+a client that reads nothing blocks `write` after a while.
 
-Invariant: nothing overtakes in a pipe; after the client is cut off it hears and says nothing.
+Invariant: nothing overtakes in a pipe; after the client is cut off it gets and sends nothing.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ UNREAD_MAX = 16
 
 
 class _Pipe:
-    """Hands messages over later, in order."""
+    """Delivers messages later, in order."""
 
     def __init__(self, timeline: Timeline, chance: Random) -> None:
         self._timeline = timeline
@@ -38,7 +38,7 @@ class _Pipe:
 
 
 class Call:
-    """``take`` is called with each message for the client, ``ended`` when there will be none."""
+    """``take`` is called with each message for the client, ``ended`` when there will be no more."""
 
     def __init__(
         self,
@@ -53,18 +53,18 @@ class Call:
     ) -> None:
         self.name = name
         self.owner: object = None
-        """Whose it is."""
+        """Who calls."""
         self.is_cut = False
-        """The client is not there any more; the daemon may not know yet."""
+        """The client is gone; the daemon may not know yet."""
         self.is_noticed = False
-        """The daemon's transport knows."""
+        """The daemon's transport knows that the client is gone."""
         self.is_over = False
-        """The daemon has ended it, or is gone."""
+        """The daemon has ended the call, or is gone."""
         self.over_us: int | None = None
         self.frozen = False
-        """The client takes nothing."""
+        """The client reads nothing."""
         self._delayed = False
-        """What the daemon says, that it ended the call too, is under way for long."""
+        """The daemon's messages, its end of the call included, take long to arrive."""
         self._end_delayed = False
         self._timeline = timeline
         self._peer = peer
@@ -82,29 +82,29 @@ class Call:
     # The client's side
 
     def up(self, message: sessions_pb2.SessionUp) -> None:
-        """Say something."""
+        """Send a message."""
         if not self.is_cut and not self.is_over:
             self._up.hand_over(lambda: self._arrive(message))
 
     def finish(self) -> None:
-        """Say that nothing more will be said."""
+        """Half-close: no more messages will be sent."""
         self._up.hand_over(lambda: self._arrive(None))
 
     def cut(self) -> None:
-        """The client is gone, which the daemon may not know yet."""
+        """Let the client vanish; the daemon may not know yet."""
         self.is_cut = True
         self._unread.clear()
 
     def freeze(self) -> None:
-        """Take nothing for a while."""
+        """Read nothing for a while."""
         self.frozen = True
 
     def delay(self) -> None:
-        """Hear nothing for a while, until `thaw`; the client does not know."""
+        """Receive nothing until `thaw`; the client does not know."""
         self.frozen = self._delayed = True
 
     def thaw(self) -> None:
-        """Take what came meanwhile, and go on."""
+        """Deliver what came meanwhile, and continue."""
         self.frozen = self._delayed = False
         while self._unread and not self.is_cut:
             self._take(self._unread.popleft())
@@ -115,19 +115,19 @@ class Call:
     # The transport's side
 
     def notice(self) -> None:
-        """The daemon's transport knows that the client is gone."""
+        """Let the daemon's transport learn that the client is gone."""
         self.is_cut = self.is_noticed = True
         self._arrive(None)
         self._let_write()
 
     def lost(self) -> None:
-        """The daemon is gone."""
+        """Let the daemon vanish."""
         self.is_over = True
         self._delayed = False
         self._down.hand_over(self._tell_end)
 
     def end(self) -> None:
-        """The daemon has ended the call."""
+        """The daemon ends the call."""
         self.is_over = True
         self.over_us = self._timeline.now_us
         self._down.hand_over(self._tell_end)
@@ -139,11 +139,11 @@ class Call:
         return self._peer
 
     def invocation_metadata(self) -> tuple[()]:
-        """What the client says besides: nothing."""
+        """The client's metadata: none."""
         return ()
 
     async def messages(self) -> AsyncGenerator[Message, None]:
-        """The messages of the client, until there will be none."""
+        """The messages of the client, until there will be no more."""
         while True:
             while not self._arrived:
                 self._reader = self._loop.create_future()
@@ -154,7 +154,7 @@ class Call:
             yield message
 
     async def write(self, message: sessions_pb2.SessionDown | bytes) -> None:
-        """Send a message, or what it is on the wire.
+        """Send a message, or its bytes on the wire.
 
         Raises:
             asyncio.InvalidStateError: the client is gone, and the transport knows.

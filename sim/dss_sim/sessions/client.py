@@ -1,13 +1,13 @@
 """A client under one client id: when it connects, what it wants, and what it knows of its session.
 
-Its connections come one after the other, or on top of each other: the newest counts, an older one
-says what it has to say until it is told why it ended. One that names the session is of the same
-process, which uses the older one no more; else it is of another process, of which the older one
-knows nothing, and goes on. It comes back by itself when a daemon went away, as the client library
-does, and repeats what was not answered.
+Its connections come one after the other, or overlap: the newest counts, and an older one goes on
+sending until it is told why it ended. A connection that names the session is of the same process,
+which no longer uses the older one; any other is of another process, and the older one goes on
+without knowing of it. It reconnects by itself when a daemon went away, as the client library does,
+and repeats what was not answered.
 
-Invariant: `Client.sure` has those subscriptions that the daemon confirmed in this session and
-that nobody asked to end since.
+Invariant: `Client.sure` has the subscriptions that the daemon confirmed in this session and that
+nobody has asked to end since.
 """
 
 from random import Random
@@ -23,9 +23,9 @@ NOTICED_US = (0, 5_000_000)
 """How long until the transport knows that a client vanished."""
 BACK_US = (20_000, 1_500_000)
 LOST = (SessionNotFound.code, SessionTakenOver.code)
-"""What it is told of a session that it cannot have again."""
+"""Errors that tell it that it cannot have its session again."""
 AGAIN_US = (100_000, 600_000)
-"""How long until a refused request is made again."""
+"""How long until a refused request is repeated."""
 
 
 class Client:
@@ -38,13 +38,13 @@ class Client:
         self.habits = plan.habits
         self.chance = chance
         self.wanted: set[int] = set()
-        """Numbers of the menu that it wants subscribed."""
+        """Numbers in the menu of the subscriptions that it wants."""
         self.leaving: set[int] = set()
-        """Those that it asked to end, without an answer so far."""
+        """Subscriptions that it asked to end, without an answer so far."""
         self.sure: set[int] = set()
-        """Those that the daemon confirmed in this session."""
+        """Subscriptions that the daemon confirmed in this session."""
         self.asked: set[int] = set()
-        """Those that this session may have."""
+        """Subscriptions that this session may have."""
         self.session_id = b""
         self.credit_records = CREDIT_RECORDS
         self.staying = False
@@ -70,12 +70,13 @@ class Client:
         return f"{self.name} wants {self.wanted}, leaves {self.leaving}, has {groups}"
 
     def begin(self) -> None:
-        """Come, and want something."""
+        """Connect, and choose what it wants."""
         self.wanted |= set(range(1, self.plan.begins + 1))
         self.connect()
 
     def connect(self, *, clean: bool = False, anew: bool = False) -> Connection | None:
-        """Attach; a connection that is there is taken over. Anew: by another process."""
+        """Attach, and take over the present connection, if there is one. Anew: by another
+        process."""
         self.staying = True
         by_id = self.plan.by_id and not (clean or anew)
         opening = sessions_pb2.Open(
@@ -113,7 +114,7 @@ class Client:
                 self.world.cut(connection, self.chance.randint(*NOTICED_US))
 
     def subscribe(self, number: int) -> None:
-        """Want a subscription of the menu, unless it is just being left."""
+        """Want a subscription of the menu, unless it is just leaving that."""
         if number in self.leaving:
             return
         self.wanted.add(number)
@@ -121,7 +122,7 @@ class Client:
             self._ask(self.newest)
 
     def unsubscribe(self, number: int) -> None:
-        """Be rid of a subscription."""
+        """Leave a subscription."""
         if number not in self.wanted:
             return
         self.wanted.discard(number)
@@ -130,7 +131,7 @@ class Client:
             self._ask(self.newest)
 
     def behave(self) -> None:
-        """From now on ack everything; come back where it stays."""
+        """From now on ack everything; reconnect if it stays."""
         self.habits = Habits(sync=self.habits.sync)
         for connection in self.live():
             connection.consumer.behave()
@@ -197,7 +198,7 @@ class Client:
             return
         asked = connection.opening.session_id
         if asked == self.session_id and not connection.session_id and connection.told in LOST:
-            # Or another process begins, where the answer to one before was lost.
+            # Or another process begins, if the answer to the earlier one was lost.
             self.session_id = b""
         before = self.live()
         if before and connection.told != SessionTakenOver.code:
@@ -223,7 +224,7 @@ class Client:
             self._ask(connection)
 
     def _ask_more(self, connection: Connection) -> None:
-        """Something is asked for on a connection while the next one begins."""
+        """Send a request on a connection while the next one begins."""
         number = self.chance.randint(1, len(self.plan.menu))
         if self.chance.random() < 0.3 and number in self.wanted:
             self.wanted.discard(number)

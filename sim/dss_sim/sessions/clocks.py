@@ -1,4 +1,4 @@
-"""The clocks of a daemon's life: a monotonic one of its own, and a wall clock that operators move.
+"""The clocks of a daemon's life: its own monotonic clock, and a wall clock that operators move.
 
 Invariant: both are read from the timeline only; moving the wall clock moves nothing else.
 """
@@ -17,14 +17,14 @@ class Wall:
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self._moved: list[tuple[int, int]] = [(0, WALL_START_MS)]
-        """Since when, in true µs, it is ahead of true time by how many ms."""
+        """Since when, in true µs, it is how many ms ahead of true time."""
 
     def move(self, by_ms: int) -> None:
-        """Set it forward, or back."""
+        """Set it forward or back."""
         self._moved.append((self._timeline.now_us, self._moved[-1][1] + by_ms))
 
     def ms(self) -> int:
-        """What it shows."""
+        """Its present reading."""
         return self._moved[-1][1] + self._timeline.now_us // 1_000
 
     def showed(self, wall_ms: int, start_us: int, end_us: int) -> bool:
@@ -44,7 +44,7 @@ class Wall:
 
 
 class LifeClock(Clock):
-    """What one life of the daemon reads."""
+    """The clocks that one life of the daemon reads."""
 
     __slots__ = ("_start_ms", "_timeline", "_wall")
 
@@ -58,9 +58,9 @@ class LifeClock(Clock):
         return self._start_ms + self._timeline.now_us // 1_000
 
     def wall_ms(self) -> int:
-        """What the machine's wall clock shows."""
+        """The reading of the machine's wall clock."""
         return self._wall.ms()
 
     def wall_us(self) -> int:
-        """The same in microseconds."""
+        """The same, in microseconds."""
         return self._wall.ms() * 1_000

@@ -1,4 +1,4 @@
-"""One connection of a client: one call of Attach, and what it is told on it."""
+"""One connection of a client: one call of Attach, and what it receives on it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -21,16 +21,16 @@ class Surroundings(Protocol):
     timeline: Timeline
 
     def connected(self, connection: "Link") -> Call | None:
-        """A call to the daemon; None where none listens."""
+        """Begin a call to the daemon; None if none listens."""
 
     def cut(self, connection: "Link", noticed_us: int) -> None:
-        """A client is gone without a word; the daemon's transport knows later."""
+        """A client vanishes without a word; the daemon's transport learns it later."""
 
     def left(self, connection: "Link") -> None:
-        """A client is gone, which the daemon may not know yet."""
+        """A client leaves; the daemon may not know yet."""
 
     def tell(self, event: Event) -> None:
-        """Something that everybody can see happened."""
+        """Report something that everybody can see."""
 
     def opened(self, connection: "Link", item: sessions_pb2.Opened) -> None:
         """A connection has its session."""
@@ -45,28 +45,29 @@ class Surroundings(Protocol):
         """A client asks to leave a subscription."""
 
     def group_of(self, session_id: bytes, subscription: int) -> str:
-        """Which group a subscription stands for."""
+        """The group of a subscription."""
 
 
 class Owner(Protocol):
-    """Whose a connection is, as the judges know it."""
+    """The owner of a connection, as the judges know it."""
 
     name: str
     """The client id."""
     session_id: bytes
-    """Of the session that it was told of last."""
+    """The id of the newest session that it was told of."""
     sure: set[int]
-    """Subscriptions that the daemon confirmed in this session and nobody asked to end since."""
+    """Subscriptions that the daemon confirmed in this session and that nobody has asked to end
+    since."""
     asked: set[int]
-    """Those that this session may have."""
+    """Subscriptions that this session may have."""
 
     @property
     def connections(self) -> "Sequence[Link]":
-        """All that there were, the newest last."""
+        """All connections so far, the newest last."""
 
 
 class Link(ABC):
-    """One call of Attach, from the client's side; what hears it is another's affair."""
+    """The client's side of one call of Attach; subclasses handle what it receives."""
 
     def __init__(
         self,
@@ -91,9 +92,9 @@ class Link(ABC):
         """The code of the error that ended it."""
         self.call: Call | None = None
         self.groups: dict[int, str] = {}
-        """What it subscribed to, by number: as the history names groups."""
+        """Its subscriptions, by number: the group as the history names it."""
         self.unsubscribed: dict[int, bool] = {}
-        """Numbers that it left, and whether the session surely had them."""
+        """The numbers of subscriptions that it left, and whether the session surely had them."""
 
     @property
     def over_us(self) -> int | None:
@@ -112,7 +113,7 @@ class Link(ABC):
         return self.call is not None and not self.call.is_cut and self.left_us is None
 
     def say(self, message: Up) -> None:
-        """Say something to the daemon."""
+        """Send a message to the daemon."""
         if self.call is not None and self.left_us is None:
             self.call.up(message)
 
@@ -129,7 +130,7 @@ class Link(ABC):
 
     @abstractmethod
     def take(self, message: sessions_pb2.SessionDown) -> None:
-        """The daemon says something."""
+        """Take a message of the daemon."""
 
     @abstractmethod
     def ended(self) -> None:
@@ -156,7 +157,7 @@ class Connection(Link):
         self.consumer.go()
 
     def take(self, message: sessions_pb2.SessionDown) -> None:
-        """The daemon says something."""
+        """Take a message of the daemon."""
         if self.left_us is not None:
             return
         if message.HasField("error"):
@@ -176,7 +177,7 @@ class Connection(Link):
             case "subscribed":
                 number = message.subscribed.subscription
                 self.groups[number] = self.client.world.group_of(self.session_id, number)
-                # What is heard late says nothing of what the newer one asked for since.
+                # What arrives late tells nothing about the newer connection's requests since.
                 if not self.consumer.is_taken_over:
                     self.client.subscribed(self, number)
             case "unsubscribed":
@@ -212,7 +213,7 @@ class Connection(Link):
         if item.grant:
             self.consumer.dropped(item.grant)
         elif item.subscription and self.consumer.is_taken_over:
-            # As above: the newer one may have another session, with a subscription of this number.
+            # As above: the newer one may have another session with a subscription of this number.
             self.consumer.left(item.subscription)
         elif item.subscription:
             self.client.refused(self, item)

@@ -1,11 +1,11 @@
 """What a client does with records: the promises of the client library, and a user with habits.
 
-The library hands out what was delivered, in order; it says how far it handed out with its acks; on
-a revoke it drops what it has not handed out; after it stood still it hands out nothing before a
-ping was answered. The user acks at once, later, refuses, or sits on a record.
+The library hands out delivered records in order, and its acks tell how far it has handed out. On a
+revoke it drops what it has not handed out; after it stood still it hands out nothing until a ping
+was answered. The user acks at once, acks later, refuses, or sits on a record.
 
 Invariant: every hand-out and every ack is told to the history when it happens, except the acks of a
-connection that was taken over: the daemon may not receive those.
+connection that was taken over, because the daemon may not receive those.
 """
 
 from collections import deque
@@ -34,7 +34,7 @@ Up = sessions_pb2.SessionUp
 
 @dataclass(slots=True, eq=False)
 class _Held:
-    """A grant in the client."""
+    """A grant that the client holds."""
 
     number: int
     subscription: int
@@ -48,11 +48,11 @@ class _Held:
     acked: list[int] = field(default_factory=list)
     naks: list[int] = field(default_factory=list)
     again: list[int] = field(default_factory=list)
-    """Handed out again: work on them began."""
+    """Handed out again, so their handling has begun."""
     all_acked: list[int] = field(default_factory=list)
     revoked: bool = False
     left: bool = False
-    """Its subscription is left: what comes is dropped."""
+    """Its subscription was left: deliveries are dropped."""
 
 
 class Consumer:
@@ -92,39 +92,42 @@ class Consumer:
     # What happens to it
 
     def go(self) -> None:
-        """It is not there any more."""
+        """Let it vanish."""
         self._gone = True
 
     def rest(self) -> None:
-        """Its process begins a newer one: hand out nothing until it is known what comes of it."""
+        """Its process begins a newer connection: hand out nothing until that has succeeded or
+        failed."""
         self._resting = True
 
     def wake(self) -> None:
-        """It came to nothing."""
+        """The newer connection failed."""
         self._resting = False
         self._turn_soon()
 
     def slow_down(self) -> None:
-        """Its user takes longer from now on, so that it has records in hand."""
+        """Let its user take longer from now on, so that it has records in hand."""
         self._turn_us = SLOW_TURN_US
 
     def taken_over(self) -> None:
-        """The newer one is there: acks are still sent, but the daemon may not receive them."""
+        """The newer connection is open: acks are still sent, but the daemon may not receive
+        them."""
         self.is_taken_over = True
 
     def stand_still(self) -> None:
-        """Until `doubt`."""
+        """Stand still until `doubt`."""
         self._doubtful = True
 
     def doubt(self) -> None:
-        """It stood still: ask whether it is still wanted before anything is handed out."""
+        """It stood still: ask the daemon whether it is still its client before it hands out
+        anything."""
         self._token += 1
         self._asked_ping = self._token
         self._doubtful = True
         self._say(Up(ping=sessions_pb2.Ping(token=self._token)))
 
     def behave(self) -> None:
-        """From now on ack everything at once, what was handed out before too."""
+        """From now on ack everything at once, also what was handed out before."""
         self._habits = Habits(sync=self._habits.sync)
         for held in self._grants.values():
             for offset in sorted(held.held):
@@ -153,7 +156,7 @@ class Consumer:
         self._turn_soon()
 
     def revoke(self, item: sessions_pb2.Revoke) -> None:
-        """The stream is wanted back."""
+        """The stream is to be given back."""
         held = self._grants.get(item.grant)
         if held is None:
             self._give_back(item.grant)
@@ -234,7 +237,7 @@ class Consumer:
         self._turn_soon()
 
     def _next_ready(self) -> int | None:
-        """The place of the next record in the queue that is not of a paused subscription."""
+        """The index of the first record in the queue whose subscription is not paused."""
         entries = enumerate(self._inbox)
         return next((at for at, each in entries if each[0].subscription not in self._paused), None)
 

@@ -1,9 +1,9 @@
-"""Operators who edit one group at once, each by the revision that all of them saw.
+"""Operators who edit one group at the same time, all starting from the same revision.
 
 Invariants, by the names of docs/proof/sessions-simulator.md::
 
-    R1  of the operations that were planned for one revision of a group one is applied, and no two
-    R2  what the row of the group says is what the last of them asked for
+    R1  of the operations that were planned for one revision of a group exactly one is applied
+    R2  the row of the group has what the last applied one asked for
 """
 
 import asyncio
@@ -25,7 +25,7 @@ ACK_WAITS_MS = (20_000, 25_000, 30_000, 40_000)
 
 
 class EditRules:
-    """Takes what is committed; raises `Violation`."""
+    """Takes commits; raises `Violation`."""
 
     def __init__(self) -> None:
         self._applied: dict[tuple[int, int], int] = {}
@@ -43,10 +43,11 @@ class EditRules:
 
 
 async def edit_at_once(life: Life, group: GroupRow, seed: str) -> None:
-    """Several operators plan an edit of the group, and then apply all of these.
+    """Several operators plan an edit of the group, and then apply all of these plans.
 
     Raises:
-        Violation: nobody won although nothing else changed the group, or another than who won.
+        Violation: none was applied although nothing else changed the group, or another one than
+        reported.
     """
     chance = Random(seed)
     subject = subject_of(group)

@@ -4,7 +4,7 @@ It takes its time, and then returns, raises, refuses, acknowledges by itself, or
 records kill the process that handles them.
 
 Invariant: every hand-out, ack and refusal is told when it happens, except the acks of a process
-that was taken over: the daemon may not receive those.
+that was taken over, because the daemon may not receive those.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ TOO_SLOW_S = (1.0, 5.0)
 """Some of these are longer than the ack wait of the programs' own group."""
 DELAYS_S = (0.0, 0.3, 0.9)
 LONG_DELAYS_S = (1.5, 4.0)
-"""They outlive the grant."""
+"""Delays that outlive the grant."""
 
 
 class HandlerFailed(Exception):
@@ -41,7 +41,7 @@ class Handler:
         self._program = process.program
         self._world = process.program.world
         self._unfinished: list[Handled] = []
-        """What handlers had when they were cancelled with the run."""
+        """Records that handlers had when they were cancelled with the run."""
         self._refusals: tuple[Callable[[DeliveredRecord, Handled], Awaitable[None]], ...] = (
             self._raise,
             self._nak,
@@ -55,12 +55,12 @@ class Handler:
         """Handle a record for `run`.
 
         Raises:
-            HandlerFailed: the record is refused so.
+            HandlerFailed: this refuses the record.
         """
         await self.work(record, self.begun(record, in_order=True))
 
     def begun(self, record: DeliveredRecord, *, in_order: bool = False) -> Handled:
-        """A record was handed out; whether in the order of its key."""
+        """Note that a record was handed out; judges the order of its key."""
         grant = grant_behind(record)
         link = self._process.links[grant.number]
         group, key = link.groups[grant.subscription], text_of(record.key)
@@ -74,7 +74,7 @@ class Handler:
         """Do with a record what the user wants.
 
         Raises:
-            HandlerFailed: the record is refused so.
+            HandlerFailed: this refuses the record.
         """
         if self._program.dies_of(handled):
             self._process.die()
@@ -88,14 +88,15 @@ class Handler:
             self._world.runs.ended(handled)
 
     def _cancelled(self, record: DeliveredRecord, handled: Handled) -> None:
-        """Perhaps with its run: then the record comes again, unless it is settled."""
+        """It was cancelled, perhaps with its run: then the record comes again, unless it is
+        settled."""
         handler = asyncio.current_task()
         if handler is not None and handler.cancelling() and not (record.acked or record.refused):
             self._world.runs.refused(handled, self._world.timeline.now_us, 0)
             self._unfinished.append(handled)
 
     def run_ended(self) -> None:
-        """All its handlers are over. A group of tasks cancels them in any order."""
+        """All handlers of the run are over. A group of tasks cancels them in any order."""
         for handled in sorted(self._unfinished, key=lambda each: (each.line.stream, each.offset)):
             self._told_refused(handled)
         self._unfinished.clear()
@@ -104,7 +105,7 @@ class Handler:
         habits, chance = self._program.habits, self._program.chance
         drawn = chance.random()
         if drawn < habits.too_slow:
-            # Its ack wait may run out, and then it comes again.
+            # Its ack wait may run out, and then the record comes again.
             self._told_refused(handled)
             await asyncio.sleep(chance.uniform(*TOO_SLOW_S))
         elif drawn < habits.too_slow + habits.slow:
@@ -120,7 +121,7 @@ class Handler:
             await self._ack(record, handled, sync=drawn > 1 - habits.sync)
 
     async def _ack(self, record: DeliveredRecord, handled: Handled, *, sync: bool) -> None:
-        """Return, which acknowledges it; or do so here, and wait until that is durable."""
+        """Acknowledge it by returning, or here, and then wait until that is durable."""
         line, now_us = handled.line, self._world.timeline.now_us
         newest = self._program.newest
         if newest is not None and newest.name == line.member:
@@ -145,7 +146,7 @@ class Handler:
     def _refused(self, handled: Handled, delay_s: float | None) -> None:
         delay_us = None if delay_s is None else round(delay_s * 1e6)
         runs, now_us = self._world.runs, self._world.timeline.now_us
-        # Later it may be on its way again, and then nobody holds it back.
+        # Later it may be in flight again, and then nobody holds it back.
         self._told_refused(handled, delay_s if runs.counts(handled, now_us, delay_us) else None)
         runs.refused(handled, now_us, delay_us)
 
@@ -169,11 +170,11 @@ class Handler:
         await self._ack(record, handled, sync=True)
 
     async def _ack_and_nak(self, record: DeliveredRecord, handled: Handled) -> None:
-        """Too late: what is acknowledged is done with."""
+        """Refuse it too late: an acknowledged record is settled."""
         await self._ack(record, handled, sync=True)
         await record.nak()
 
     async def _be_cancelled(self, record: DeliveredRecord, handled: Handled) -> None:
-        """Something that it awaited was cancelled."""
+        """Let something that it awaits be cancelled."""
         self._refused(handled, None)
         raise asyncio.CancelledError

@@ -1,9 +1,9 @@
-"""What the client library takes for gRPC: a channel whose calls of Attach go through the world.
+"""The gRPC that the client library sees: a channel whose calls of Attach go through the world.
 
-Beside the messages it keeps the books of the client id: what its session may have, and surely has.
+Besides the messages it tracks what the session of the client id may have, and surely has.
 
-Invariant: a process that is gone, or that was cut off, hears and says nothing; what the library is
-told arrives in the order in which the daemon said it.
+Invariant: a process that is gone, or that was cut off, gets and sends nothing; the library gets
+messages in the order in which the daemon sent them.
 """
 
 import asyncio
@@ -43,10 +43,10 @@ class LibraryLink(Link):
         self._library = call
         self._program = program
         self.lent: dict[int, tuple[int, str]] = {}
-        """What it may hand out: by grant its subscription and the stream."""
+        """Grants that it may hand out from, each with its subscription and stream."""
 
     def says(self, message: Up) -> None:
-        """The library says something."""
+        """The library sends a message."""
         match message.WhichOneof("item"):
             case "subscribe":
                 self._program.asked.add(message.subscribe.subscription)
@@ -58,7 +58,7 @@ class LibraryLink(Link):
         self.say(message)
 
     def take(self, message: Down) -> None:
-        """The daemon says something."""
+        """Take a message of the daemon."""
         if self.left_us is None:
             self._note(message)
         self._library.heard(message)
@@ -113,7 +113,7 @@ class LibraryLink(Link):
 
 
 class LibraryCall:
-    """As the library knows the call object of grpcio."""
+    """The call object of grpcio, as far as the library uses it."""
 
     def __init__(self, process: "Process") -> None:
         self.link: LibraryLink | None = None
@@ -124,13 +124,13 @@ class LibraryCall:
         self._heard_us = process.program.world.timeline.now_us
 
     def cancel(self) -> None:
-        """The library wants it no more."""
+        """End the call at once."""
         self._is_over = True
         if self.link is not None:
             self._process.program.world.cut(self.link, CANCELLED_US)
 
     async def done_writing(self) -> None:
-        """The library has said all."""
+        """Half-close the call."""
         if self.link is not None and self.link.is_live:
             self.link.leave(politely=True)
 
@@ -138,7 +138,7 @@ class LibraryCall:
         """The next item.
 
         Raises:
-            ConnectionLostError: there will be none.
+            ConnectionLostError: there will be no more.
         """
         while not self._inbox:
             if self._is_over:
@@ -172,7 +172,7 @@ class LibraryCall:
         return link
 
     def heard(self, message: Down) -> None:
-        """The daemon says something."""
+        """Take a message of the daemon."""
         self._inbox.append(message)
         self._wake()
 
@@ -187,10 +187,10 @@ class LibraryCall:
 
 
 class LibraryChannel:
-    """As the library knows its channel: `dss_client._connection.Connection`."""
+    """The channel, as far as the library uses it: `dss_client._connection.Connection`."""
 
     text = "the world"
-    """Of its endpoint."""
+    """The name of its endpoint."""
 
     def __init__(self, process: "Process") -> None:
         self._process = process
@@ -199,7 +199,7 @@ class LibraryChannel:
 
     @property
     def endpoint(self) -> "LibraryChannel":
-        """Where it leads."""
+        """Its endpoint."""
         return self
 
     @property
@@ -217,7 +217,7 @@ class LibraryChannel:
         """The next item of a call.
 
         Raises:
-            ConnectionLostError: there will be none.
+            ConnectionLostError: there will be no more.
         """
         item = await call.read()
         self.outages.heard()
@@ -234,7 +234,7 @@ class LibraryChannel:
 
 @contextmanager
 def library_surroundings(seed: int, timeline: Timeline) -> Iterator[None]:
-    """What the library takes from its process: a clock, chance, a log, memory."""
+    """The library's surroundings: a clock, chance, a log, memory."""
 
     def monotonic() -> float:
         return timeline.now_us / 1e6

@@ -1,7 +1,7 @@
 """One life of the daemon: the real parts, opened, run and closed in the order of `dssd.opening`.
 
-Invariant: a life ends once: by `stop` as a daemon that is told to, by `crash` between two steps, or
-by an error, which is a finding. It must not know what its clients want.
+Invariant: a life ends once: by `stop`, in order; by `crash`, between two steps; or by an error,
+which is a finding. It must not know what its clients want.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from dssd.topics.catalogue import Catalogue
 
 
 class Life:
-    """A daemon's process. ``over`` is called when it has ended by itself or was told to."""
+    """A daemon's process. ``over`` is called when it has ended by itself or after `stop`."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Life:
         timing: LeaderTiming,
         died: Callable[[], None],
     ) -> None:
-        # What it lacks of a loop, files and sockets, nobody asks for here.
+        # Its loop, files and sockets are incomplete, but nobody asks for the missing parts here.
         self.loop = VirtualLoop(timeline)  # type: ignore[abstract]
         self.store = SlowStore(disk, timeline, self.loop, died)
         self.log = MemoryLog(records, self.loop, chance)
@@ -62,7 +62,7 @@ class Life:
         self.serving = False
         self.stopping = False
         self.failure = ""
-        """An unexpected error of a part or of a call."""
+        """Note an unexpected error of a part or of a call."""
         self.calls: dict[Call, asyncio.Task[None]] = {}
         self._operators: list[asyncio.Task[object]] = []
         self._chance = chance
@@ -75,12 +75,12 @@ class Life:
         return self._root.done()
 
     def stop(self) -> None:
-        """Tell it to stop."""
+        """Tell it to stop in order."""
         self.stopping = True
         self._stop.set()
 
     def crash(self) -> None:
-        """It dies, here and now."""
+        """Let it die here and now."""
         self.serving = False
         self.loop.abandon()
         for call in self.calls:
@@ -88,20 +88,20 @@ class Life:
         self.calls.clear()
 
     def begin_call(self, call: Call) -> None:
-        """A client calls Attach."""
+        """Begin a client's call of Attach."""
         context = copy_context()
         context.run(ASKER.set, call)
         name = f"call of {call.name}"
         self.calls[call] = self.loop.create_task(self._answer(call), name=name, context=context)
 
     def cancel_call(self, call: Call) -> None:
-        """The transport noticed that a client is gone."""
+        """The transport noticed that a client is gone: cancel its call."""
         task = self.calls.get(call)
         if task is not None:
             task.cancel()
 
     def run(self, work: Coroutine[Any, Any, object], name: str) -> "asyncio.Task[object]":
-        """Do something as a call of an operator would."""
+        """Do something as an operator's call would."""
         task = self.loop.create_task(work, name=name)
         self._operators.append(task)
         return task

@@ -1,4 +1,4 @@
-"""The log as sessions and leaders meet it: real frames in memory, durable once they are there.
+"""The log as sessions and leaders see it: real frames in memory, durable at once.
 
 How frames become durable is proved on real disks; here the log only has to answer as its port says.
 Invariant: streams outlive every life of the daemon; watchers die with the life that watches.
@@ -29,20 +29,20 @@ LATE_READ_SHARE = 0.3
 READ_S = 0.004
 FRAMES_KEPT_MAX = 4_096
 STREAM_APART = 17
-"""How far apart the keys of two streams begin, in records."""
+"""The distance between the first keys of two streams, in records."""
 
 
 @dataclass(slots=True)
 class _Stream:
     keys: tuple[bytes, ...]
-    """Those that route to it."""
+    """The keys that route to it."""
     frames: list[bytes] = field(default_factory=list)
     bases: list[int] = field(default_factory=list)
     end: int = 0
 
 
 class Records:
-    """What every life of the daemon finds."""
+    """The records that every life of the daemon finds."""
 
     def __init__(self, seed: int) -> None:
         self.streams: dict[StreamId, _Stream] = {}
@@ -55,7 +55,7 @@ class Records:
             self.streams[stream] = _Stream(keys_of_stream(partition, partitions))
 
     def append(self, stream: StreamId, records: int) -> tuple[int, tuple[bytes | None, ...]]:
-        """A frame of so many records is durable; returns the new end, and the keys of these."""
+        """Append a durable frame of this many records; returns the new end, and their keys."""
         found = self.streams[stream]
         number = found.end + STREAM_APART * sum(stream)
         keys = self._keys.of_frame(found.keys, number, records)
@@ -84,18 +84,18 @@ class MemoryLog:
         self._watched = 0
 
     def grown(self, stream: StreamId) -> None:
-        """Tell those who watch."""
+        """Wake those who watch."""
         for told in list(self._watchers.get(stream, {}).values()):
             self._loop.call_soon(told)
 
     def open_storage_topic(self, storage_topic_id: int, partitions: int) -> None:
-        """As the port says."""
+        """See the port."""
         self._records.create(storage_topic_id, partitions)
 
     async def read(
         self, stream: StreamId, offset: int, *, bytes_max: int, matching: TopicFilter | None = None
     ) -> Chunk:
-        """As the port says. Every record matches every filter that selects its stream."""
+        """See the port. Every record matches every filter that selects its stream."""
         if self._chance.random() < LATE_READ_SHARE:
             await asyncio.sleep(self._chance.random() * READ_S)
         return self._chunk(stream, offset, bytes_max)
@@ -103,7 +103,7 @@ class MemoryLog:
     def read_in_memory(
         self, stream: StreamId, offset: int, *, bytes_max: int, matching: TopicFilter | None = None
     ) -> Chunk | None:
-        """As the port says; by chance it needs a file."""
+        """See the port; by chance it reports that it needs a file."""
         if self._chance.random() < FILE_READ_SHARE:
             return None
         return self._chunk(stream, offset, bytes_max)
@@ -122,7 +122,7 @@ class MemoryLog:
 
     @staticmethod
     def _last(frames: Sequence[bytes], first: int, bytes_max: int) -> int:
-        """Behind the last frame of a read: one at least."""
+        """The offset behind the last frame of a read, which has at least one frame."""
         last, size = first + 1, len(frames[first])
         while last < min(first + FRAMES_A_READ, len(frames)):
             size += len(frames[last])
@@ -132,15 +132,15 @@ class MemoryLog:
         return last
 
     def bounds(self, stream: StreamId) -> Bounds:
-        """As the port says."""
+        """See the port."""
         return Bounds(0, self._of(stream).end, 0)
 
     def span(self, stream: StreamId) -> Range:
-        """As the port says."""
+        """See the port."""
         return 0, self._of(stream).end
 
     def watch(self, stream: StreamId, grown: Callable[[], None]) -> Callable[[], None]:
-        """As the port says."""
+        """See the port."""
         self._watched += 1
         number, watchers = self._watched, self._watchers.setdefault(stream, {})
         watchers[number] = grown
@@ -151,11 +151,11 @@ class MemoryLog:
         return stop
 
     def watchers(self) -> int:
-        """How many watch."""
+        """How many watchers there are."""
         return sum(map(len, self._watchers.values()))
 
     def count(self, stream: StreamId, start: int, end: int) -> tuple[int, bool]:
-        """As the port says."""
+        """See the port."""
         return max(0, end - start), True
 
     async def time_at(self, stream: StreamId, offset: int) -> int | None:
@@ -163,9 +163,9 @@ class MemoryLog:
         return None
 
     async def close(self) -> None:
-        """As the port says."""
+        """See the port."""
 
-    # What no part of these runs asks for
+    # Parts of the port that these runs do not use
 
     def sealing(
         self, storage_topic_id: int, heir: int | None = None
@@ -174,15 +174,15 @@ class MemoryLog:
         raise NotImplementedError
 
     def producers_begin_us(self, storage_topic_id: int) -> int:
-        """Producers are the world's own: `Records.append`."""
+        """Unused: the world itself produces, with `Records.append`."""
         raise NotImplementedError
 
     async def append(self, appends: Sequence[Append]) -> list[Appended | BaseException]:
-        """Producers are the world's own: `Records.append`."""
+        """Unused: the world itself produces, with `Records.append`."""
         raise NotImplementedError
 
     def begin_append(self, appends: Sequence[Append], answered: Answered) -> None:
-        """As `append`."""
+        """Unused, as `append`."""
         raise NotImplementedError
 
     async def locate(self, stream: StreamId, time_us: int) -> int:
@@ -206,6 +206,7 @@ class MemoryLog:
 
 @lru_cache(FRAMES_KEPT_MAX)
 def _frame(partition: int, keys: tuple[bytes | None, ...]) -> bytes:
-    """A frame as a producer built it. A key takes the place of a payload: all have one size."""
+    """A frame as a producer builds it. A key replaces bytes of the payload, so all have one
+    size."""
     columns = Columns([b"" if key else b"x" for key in keys], keys, "t", None, 1)
     return build_frame(columns, partition=partition, producer_id=bytes(16), sequence=0)

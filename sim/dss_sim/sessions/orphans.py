@@ -1,7 +1,7 @@
-"""What the store may hold when all is quiet: everything that is there has an owner that is there.
+"""What the store may hold when everything is quiet: nothing without an owner that exists.
 
 S18  what a session owned goes with it: subscriptions, private groups, and their rows
-S19  the daemon's memory has the groups that the store has
+S19  the daemon has in memory exactly the groups that the store has
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from dssd.store.rows import (
 
 
 def check_orphans(disk: Disk, known: Sequence[GroupRow] | None) -> None:
-    """Look at all rows; ``known`` are the groups in the daemon's memory, if one lives.
+    """Check all rows; ``known`` are the groups in the daemon's memory, if one lives.
 
     Raises:
         Violation: something has no owner.

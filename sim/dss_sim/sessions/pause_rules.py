@@ -21,9 +21,9 @@ class PauseRules:
 
     def __init__(self) -> None:
         self._paused: set[int] = set()
-        """Groups whose rows say so."""
+        """Groups whose rows say that they are paused."""
         self.quiet: dict[int, int] = {}
-        """Groups that hand out nothing, by the operation that was reported done."""
+        """Groups that hand out nothing, each with the operation that was reported done."""
 
     def committed(self, writes: Sequence[Write]) -> None:
         """A commit took effect."""

@@ -1,7 +1,7 @@
-"""What a run is made of, drawn from its seed: clients, what they and operators do, and faults.
+"""The plan of a run, drawn from its seed: clients, what they and operators do, and faults.
 
 Each seed enables its own subset of faults at its own intensities. Everything that happens is a
-`Timed`, so a failing run is made small by leaving some of them out.
+`Timed`, so a failing run is shrunk by leaving some of them out.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ FAULTS_US = 24 * SECOND_US
 """Then any fault may strike."""
 
 SESSIONS_MAX = 1 << 16
-"""More than a run has."""
+"""More than any run has."""
 EXPIRIES_S = (0, 5, 14, 30)
-"""Below the grace, a little above it, and long enough to span restarts and jumps."""
+"""Shorter than the grace, a little longer, and long enough to span restarts and jumps."""
 JUMPS_MS = (30_000, 3_600_000, 24 * 3_600_000)
 JUMPS_MAX = 4
-"""Four days at most: tombstones are kept for seven."""
+"""Four days at most, because tombstones are kept for seven."""
 
 USERS: Mapping[str, int] = {
     "attach": 4,
@@ -40,7 +40,7 @@ USERS: Mapping[str, int] = {
     "unsubscribe": 3,
     "freeze": 2,
 }
-"""What clients do, and how often a kind may come in a run."""
+"""What clients do, and how often each kind may come in a run."""
 
 OPERATORS: Mapping[str, int] = {"declare": 2, "remove": 2, "remove_private": 1}
 
@@ -72,20 +72,20 @@ APART: Mapping[str, float] = {
     "fill_disk_at_expiry": 0.15,
     "twin": 0.3,
 }
-"""Faults that need something else beside them, drawn apart, so that nothing else depends on them;
-and how often."""
+"""Faults that need something else beside them, and how often they come. They are drawn apart, so
+that nothing else depends on them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """How a user treats records: chances, the rest is acknowledged at once."""
+    """How a user treats records, as chances; all other records are acknowledged at once."""
 
     later: float = 0.0
     refuse: float = 0.0
     sit: float = 0.0
-    """Neither, until told to behave."""
+    """Neither acks nor refuses, until told to behave."""
     sync: float = 0.2
-    """Asks to be told when acks are durable, of the settles."""
+    """The share of settles for which it asks to be told when they are durable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class ClientPlan:
     local: bool
     """Which of the two principals it is."""
     by_id: bool
-    """Resumes by the session's id; else by its client id alone."""
+    """Whether it resumes by the session's id, or by its client id alone."""
     habits: Habits
     menu: tuple[str, ...]
     """Its filters by subscription number, from 1."""
@@ -106,24 +106,24 @@ class ClientPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run, but for the chance that its seed brings."""
+    """A run, except for the chance that its seed brings."""
 
     seed: int
     partitions: tuple[int, ...]
     """Of each topic."""
     clients: tuple[ClientPlan, ...]
     earliest: tuple[bool, ...]
-    """Of each shared group: whether its first use declares it from the earliest record on."""
+    """For each shared group, whether its first use declares it from the earliest record on."""
     timed: tuple[Timed, ...]
     timing: LeaderTiming
     sessions_max: int
     credit_records: int
     turns: bool
-    """Long loops give way to others at any round."""
+    """Whether long loops yield at any round."""
     limits: tuple[SmallLimit, ...] = ()
-    """Bounds of the daemon that are small in it."""
+    """Bounds of the daemon that are small in this run."""
     programs: tuple[ProgramPlan, ...] = ()
-    """Beside the clients; none where the number of sessions is bounded."""
+    """In addition to the clients; none if the number of sessions is bounded."""
 
 
 def plan_of(seed: int) -> Plan:
@@ -143,7 +143,7 @@ def _is_calm(seed: int) -> bool:
 
 
 def plan_without_programs(seed: int) -> Plan:
-    """The part of it that does not know of programs."""
+    """The plan without its programs."""
     chance = Random(f"{seed}/plan")
     calm = chance.random() < CALM_SHARE
     topics = chance.choice((1, 1, 2))

@@ -1,9 +1,9 @@
 """One process of a program: the client library's own session, subscriptions and `run`.
 
 It has an event loop of its own. It may be killed between two steps or in a handler, and then
-nothing of it runs on; it may stand still; and it ends by itself where its session fails.
+nothing of it runs on; it may stand still; and it ends by itself if its session fails.
 
-Invariant: nothing of the library is played here but its channel; a process ends once.
+Invariant: only the library's channel is simulated here; a process ends once.
 """
 
 import asyncio
@@ -30,24 +30,25 @@ if TYPE_CHECKING:
     from dss_sim.sessions.program import Program
 
 HEARD_US = (0, 8_000)
-"""How long a process that goes on takes to hear what came in meanwhile."""
+"""How long a process that continues takes to receive what came in meanwhile."""
 TOLD_US = (0, 6_000_000)
-"""Until a client hears of a connection that was reset at the daemon's side of what lies between."""
+"""How long until a client learns that its connection was reset between it and the daemon."""
 HELD_US = int(LOOP_HELD_S * 1e6)
-"""Where its process stood still for so long the library asks before it hands out."""
+"""After it stood still for this long, the library asks the daemon before it hands out."""
 ASKED_US = int(HELD_AGAIN_S * 1e6) + 50_000
-"""Unless it did so before that."""
+"""Unless it has already asked."""
 PINGED_AFTER_US = int(PING_OF_LEASE * LEASE_MS * 1e3)
 DOUBTS_AFTER_US = int(SILENCE_OF_LEASE * LEASE_MS * 1e3)
-"""A silence of the daemon in which the library pings, and one after which it asks."""
+"""Silences of the daemon: the one after which the library pings, and the one after which it
+asks."""
 
 
 class Process:
-    """Begins at once."""
+    """A process; it begins at once."""
 
     def __init__(self, program: "Program") -> None:
         self.program = program
-        # What it lacks of a loop, files and sockets, nobody asks for here.
+        # Its loop, files and sockets are incomplete, but nobody asks for the missing parts here.
         self.loop = VirtualLoop(program.world.timeline)  # type: ignore[abstract]
         self.links: dict[int, LibraryLink] = {}
         """By grant: on which call it was lent."""
@@ -60,7 +61,7 @@ class Process:
         self._stood_us = 0
         self._went_on_us = self._asked_us = -ASKED_US
         self._is_parted = False
-        """The way to the daemon broke, and the library has not heard of it."""
+        """The way to the daemon broke, and the library does not know yet."""
         self._root = self.loop.create_task(self._main(), name=program.name)
         self._root.add_done_callback(self._over)
 
@@ -77,7 +78,7 @@ class Process:
         return link if link is not None and link.is_live else None
 
     def has_all(self, filters: set[str]) -> bool:
-        """Whether the daemon has given it these subscriptions, and no other."""
+        """Whether the daemon has given it exactly these subscriptions."""
         link = self.link
         return (
             link is not None
@@ -87,7 +88,7 @@ class Process:
         )
 
     def turns(self) -> Iterator[Turn]:
-        """The streams of its runs that nothing holds up."""
+        """The streams of its runs that nothing blocks."""
         link, runs = self.link, self.program.world.runs
         if link is None or self.loop.stands_still:
             return
@@ -107,14 +108,15 @@ class Process:
         self.program.ended(self)
 
     def stand_still(self) -> None:
-        """Until `go_on`."""
+        """Stand still until `go_on`."""
         self.loop.freeze()
         self._stood_us = self.program.world.timeline.now_us
         if self.link is not None and self.link.call is not None:
             self.link.call.delay()
 
     def go_on(self) -> None:
-        """It stood still. What came due meanwhile goes first, then what the transport has heard."""
+        """Continue after it stood still. Timers that came due meanwhile go first, then what the
+        transport received."""
         if not self.loop.stands_still:
             return
         timeline = self.program.world.timeline
@@ -123,15 +125,15 @@ class Process:
         asked_us = min(self._stood_us - self._went_on_us, timeline.now_us - self._asked_us)
         self._went_on_us = timeline.now_us
         if self._is_parted and (stood_us <= HELD_US or asked_us < ASKED_US):
-            # It does not ask, so it has to hear at once that its connection is lost.
+            # It does not ask, so it has to learn at once that its connection is lost.
             self._hear()
         else:
             timeline.after(self.program.chance.randint(*HEARD_US), self._hear)
 
     def pinged(self, heard_us: int) -> None:
-        """The library pings; it heard the daemon last at that time.
+        """The library pings; the time is when it last received something from the daemon.
 
-        Within a silence it does so by itself. Else it asks, for it is not sure.
+        During a silence it pings by itself. Otherwise it asks, because it is not sure.
         """
         now_us = self.program.world.timeline.now_us
         if not PINGED_AFTER_US <= now_us - heard_us <= DOUBTS_AFTER_US:
@@ -148,9 +150,9 @@ class Process:
             self._channel.calls[-1].lose()
 
     def part(self, noticed_us: int) -> None:
-        """The way to the daemon breaks, which both know sooner or later.
+        """The way to the daemon breaks; both sides learn it sooner or later.
 
-        Where something lies between, the client is told nothing for long, or never.
+        If something lies between, the client learns it late, or never.
         """
         link = self.link
         if link is None:
@@ -169,7 +171,7 @@ class Process:
             run.cancel()
 
     def retire(self) -> None:
-        """It is told to end: what is being handled is finished first."""
+        """Tell it to end: it first finishes what is being handled."""
         self._retires = True
         for filter_, subscription in self._subscriptions.items():
             self.loop.create_task(subscription.drain(), name=f"drain {filter_}")

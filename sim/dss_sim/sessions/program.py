@@ -1,10 +1,10 @@
 """A program under one client id that consumes with the library: its processes, one after the other.
 
-A process that was killed, that retired or that its session failed is followed by another one a
-while later, as a supervisor does it. A twin begins while the one before lives, and takes over.
+After a process was killed, retired or lost its session, another one begins a while later, as a
+supervisor would do it. A twin begins while the earlier process lives, and takes over.
 
-Invariant: `sure` has those subscriptions that the daemon confirmed in this session and that nobody
-asked to end since.
+Invariant: `sure` has the subscriptions that the daemon confirmed in this session and that nobody
+has asked to end since.
 """
 
 from random import Random
@@ -23,11 +23,11 @@ from dss_sim.sessions.program_plan import RUN_FILTER, HandlerHabits, ProgramPlan
 from dss_sim.sessions.run_rules import Handled, RunRules
 
 DEADLY_OF = 29
-"""One record of so many kills who handles it."""
+"""One record of this many kills the process that handles it."""
 DEATHS_MAX = 6
-"""After so many deaths in handlers somebody has removed what was deadly."""
+"""After this many deaths in handlers somebody has removed the deadly records."""
 ACK_WAIT_S = 2.0
-"""Of the group that only programs use."""
+"""The name of the group that only programs use."""
 
 
 class Town(Surroundings, Protocol):
@@ -37,7 +37,7 @@ class Town(Surroundings, Protocol):
     runs: RunRules
 
     def disturb(self, what: str) -> None:
-        """Something is done that may make records come twice."""
+        """Something happens that may make records come twice."""
 
     def run_began(self, handled: Handled, key: Key, *, redelivered: bool) -> None:
         """A handler is called."""
@@ -62,18 +62,19 @@ class Program:
         self.session_id = b""
         self.credit_records = CREDIT_RECORDS
         self.refuses_for_long = True
-        """A delay that is stored may take a day where the wall clock is set back."""
+        """A delay that is stored may take a day if the wall clock is set back."""
         self.staying = False
         self.connections: list[LibraryLink] = []
         self.newest: LibraryLink | None = None
-        """Of those that were opened; the daemon may receive no ack of an earlier one."""
+        """The newest connection that was opened; the daemon may receive no ack of an earlier
+        one."""
         self._newest_epoch = 0
         self.processes: list[Process] = []
         self._deaths = 0
 
     @property
     def process(self) -> Process | None:
-        """The newest, if it lives."""
+        """The newest process, if it lives."""
         newest = self.processes[-1] if self.processes else None
         return None if newest is None or newest.is_over else newest
 
@@ -92,7 +93,7 @@ class Program:
         return f"{self.name} wants {self.filters}, has {groups}, ended by {last or 'nothing'}"
 
     def options_of(self, filter_: str) -> SubscriptionOptions:
-        """How it subscribes."""
+        """The options of its subscription."""
         own = filter_ == RUN_FILTER
         return SubscriptionOptions(
             filter_,
@@ -102,7 +103,7 @@ class Program:
         )
 
     def begin(self) -> None:
-        """A process begins, whether or not another one lives; unless nothing is left to consume."""
+        """Begin a process, whether or not another one lives; unless nothing is left to consume."""
         self.staying = bool(self.filters)
         if not self.staying:
             return
@@ -117,7 +118,7 @@ class Program:
             self.begin()
 
     def dies_of(self, handled: Handled) -> bool:
-        """Whether a record kills who handles it."""
+        """Whether a record kills the process that handles it."""
         if self.world.healed or not self.habits.dies or self._deaths == DEATHS_MAX:
             return False
         place = f"{handled.line.stream} {handled.offset}"

@@ -1,4 +1,4 @@
-"""What becomes of the processes of programs, and the bursts of records that fill their queues."""
+"""Events of the processes of programs, and bursts of records that fill their queues."""
 
 from collections.abc import Callable, Mapping
 from random import Random
@@ -9,10 +9,10 @@ from dss_sim.sessions.process import Process
 from dss_sim.sessions.world import World
 
 STAND_STILL_US = ((100_000, 4_000_000), (4_000_000, 14_000_000))
-"""Short of what costs a client its streams, and beyond it."""
+"""Shorter than what costs a client its streams, and longer."""
 IN_HAND_RECORDS = (4, 16)
 IN_HAND_US = (5_000, 300_000)
-"""How long those are under way when a process stops."""
+"""How long those records are under way when a process stops."""
 
 
 def _process(world: World, timed: Timed) -> Process | None:
@@ -32,7 +32,7 @@ def _kill(world: World, timed: Timed, chance: Random) -> None:
 
 
 def _stand_still(world: World, timed: Timed, chance: Random) -> None:
-    """It has records in hand then, and the daemon perhaps takes it for gone."""
+    """Freeze a process while it has records in hand; the daemon may take it for gone."""
     process = _process(world, timed)
     if process is None:
         return
@@ -73,7 +73,7 @@ def _retire(world: World, timed: Timed, chance: Random) -> None:
 
 
 def _second(world: World, timed: Timed, chance: Random) -> None:
-    """Another process of the program begins, while the one before works on."""
+    """Begin another process of the program while the earlier one works on."""
     if world.programs and not world.healed:
         world.disturb("second")
         world.programs[timed.who % len(world.programs)].begin()

@@ -1,6 +1,6 @@
-"""What programs of a run consume, how their handlers behave, and what becomes of their processes.
+"""What programs of a run consume, how their handlers behave, and what happens to their processes.
 
-Drawn apart from all else, so that no other part of a plan depends on it.
+Drawn apart from everything else, so that no other part of a plan depends on it.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ EXPIRIES_S = (0, 5, 14)
 CONCURRENCIES = (1, 2, 3, 16)
 LOCAL_SHARE = 0.5
 WAYS = ("run", "one by one", "batches", "fetch")
-"""How a program takes the records of groups that not only programs use."""
+"""How a program takes the records of groups that others use as well."""
 
 OF_PROGRAMS: Mapping[str, int] = {
     "kill": 3,
@@ -28,21 +28,21 @@ OF_PROGRAMS: Mapping[str, int] = {
     "retire": 2,
     "second": 1,
 }
-"""What becomes of the processes of programs, and how often a kind may come in a run."""
+"""What happens to the processes of programs, and how often each kind may come in a run."""
 BURSTS = (2, 6)
 BURST_RECORDS = (6, 40)
 
 
 @dataclass(frozen=True, slots=True)
 class HandlerHabits:
-    """How the handler of a program treats records: chances, the rest it is quickly done with."""
+    """How the handler of a program treats records, as chances; the others it handles quickly."""
 
     slow: float = 0.0
     too_slow: float = 0.0
     """It takes so long that the ack wait may run out."""
     refuse: float = 0.0
     sync: float = 0.2
-    """Waits until its ack is durable."""
+    """It waits until its ack is durable."""
     dies: bool = False
     """Some records kill its process."""
 
@@ -57,7 +57,8 @@ class ProgramPlan:
     habits: HandlerHabits
     way: str = "run"
     local: bool = True
-    """It comes by a unix socket, which ends with its process; else something may lie between."""
+    """It connects by a unix socket, which ends with its process; otherwise something may lie
+    between."""
 
     def way_of(self, filter_: str) -> str:
         """How it takes the records of one of its filters."""
@@ -93,7 +94,7 @@ def _program(chance: Random, *, calm: bool) -> ProgramPlan:
 
 
 def timed_of(seed: int, begins_us: int, ends_us: int, *, calm: bool) -> list[Timed]:
-    """What happens to them, and to their streams, in a span of time."""
+    """What happens to them and to their streams, in a span of time."""
     chance = Random(f"{seed}/of programs")
     timed = [
         Timed(

@@ -1,4 +1,4 @@
-"""What must hold of sessions, judged at every commit and at every word to a client.
+"""Rules for sessions, judged at every commit and at every message to a client.
 
 The rules know what is stored because they see each commit take effect, and on whose behalf; they
 know what clients saw because clients tell. They never ask the daemon. Names are those of
@@ -53,26 +53,26 @@ class Lives(Protocol):
     """What the rules know of the daemon's lives."""
 
     began_us: int
-    """When the present one was started."""
+    """When the present life was started."""
     wall_began_ms: int
-    """What the wall clock showed then."""
+    """The wall clock at that time."""
     stopping_us: int | None
     """Since when it has been told to stop."""
 
     def coming(self) -> int:
-        """How many calls may still be about to make a session."""
+        """How many calls may still create a session."""
 
 
 @dataclass(slots=True)
 class _Session:
-    """A row as it is stored, and whose connection is the newest."""
+    """A session's row as it is stored, and the owner of the newest connection."""
 
     row: SessionRow
     since_us: int
     """When the row with this session id was made."""
     attached_us: int
     connection: Link | None
-    """None where a life before opened it."""
+    """None if an earlier life opened it."""
     subscriptions: dict[int, SubscriptionRow] = field(default_factory=dict)
 
 
@@ -87,7 +87,7 @@ class _Expected:
 
 
 class Rules:
-    """Takes what happens; raises `Violation`."""
+    """Takes events; raises `Violation`."""
 
     def __init__(self, timeline: Timeline, wall: Wall, lives: Lives, sessions_max: int) -> None:
         self._timeline = timeline
@@ -102,15 +102,15 @@ class Rules:
         self._full_us = -1
         """When the number of sessions was last at its bound."""
         self._discarded: dict[bytes, int] = {}
-        """Session ids that are over, and since when."""
+        """Ids of sessions that ended, and since when."""
         self._gone_us: dict[str, int] = {}
-        """When the last session of a client id went and no other one came in its place."""
+        """When the last session of a client id ended without a successor."""
         self.removals: set[int] = set()
         """Groups whose removal an operator asked for."""
         self.unsubscribes: set[tuple[bytes, int]] = set()
         """Subscriptions that a client asked to leave."""
         self.group_ids: dict[tuple[bytes, int], int] = {}
-        """The group that each subscription of a session stood for last."""
+        """The last group of each subscription of a session."""
 
     # Commits
 
@@ -135,7 +135,7 @@ class Rules:
             self._check_gone(group_id)
 
     def new_life(self) -> None:
-        """The daemon begins anew: it knows no earlier connections."""
+        """A daemon begins: it knows no earlier connections."""
         for held in self._sessions.values():
             held.connection = None
 
@@ -149,7 +149,7 @@ class Rules:
                 self._group_put(row, asker)
 
     def _gone(self, write: Delete, asker: Link | None) -> int | None:
-        """A row is deleted; returns the group that a client's subscription stood for."""
+        """A row is deleted; returns the group of the subscription, if it was a client's."""
         if write.kind is SessionRow:
             self._session_gone(str(write.key[0]))
         elif write.kind is SubscriptionRow:
@@ -201,7 +201,7 @@ class Rules:
         self._sessions[row.client_id] = _Session(row, self._timeline.now_us, 0, None)
 
     def _left(self, row: SessionRow, held: _Session | None) -> None:
-        """A session is written down as one whose client is gone."""
+        """A session is stored as one whose client is gone."""
         now_us = self._timeline.now_us
         if held is None or held.row.session_id != row.session_id:
             raise Violation("S9", f"a session that is not there is written: {row}")
@@ -218,7 +218,7 @@ class Rules:
         held.row = row
 
     def _left_us(self, held: _Session) -> int | None:
-        """Since when the daemon may take a session's client for gone; None: it may not."""
+        """Since when the daemon may treat a session's client as gone; None: it may not."""
         connection = held.connection
         if connection is None:
             return self._lives.began_us
@@ -302,7 +302,7 @@ class Rules:
         self._tombstones.discard(key)
 
     def _check_used(self, group: GroupRow) -> None:
-        """A private group comes together with the row of its subscription."""
+        """A private group is created together with the row of its subscription."""
         if group.kind != EXCLUSIVE:
             return
         assert group.session_id is not None
@@ -312,7 +312,7 @@ class Rules:
             raise Violation("S18", f"no subscription has it: {group}")
 
     def _check_gone(self, group_id: int | None) -> None:
-        """A private group goes together with the row of its subscription, or before it."""
+        """A private group is removed together with the row of its subscription, or before it."""
         group = None if group_id is None else self._groups.get(group_id)
         if group is not None and group.kind == EXCLUSIVE:
             raise Violation("S18", f"its subscription went without it: {group}")
@@ -333,7 +333,7 @@ class Rules:
                 raise Violation("S18", f"{row} of a session that lives needs {group}")
 
     def _is_over(self, held: _Session) -> bool:
-        """Whether the session may be in the middle of its end: what it owns goes first."""
+        """Whether the session may be in the middle of its end: what it owns is removed first."""
         since_us = self._left_us(held)
         if since_us is None:
             return False
@@ -413,7 +413,7 @@ class Rules:
             raise Violation("F11", f"{connection.name}: nobody else has its client id")
 
     def _known_since(self, connection: Link) -> _Session | None:
-        """The session of the client, if it has been there since the connection began."""
+        """The session of the client, if it has existed since the connection began."""
         held = self._sessions.get(connection.client.name)
         return held if held is not None and held.since_us < connection.begun_us else None
 
@@ -438,7 +438,7 @@ class Rules:
                 raise Violation("F11", f"{older.name} lives on beside {connection.name}")
 
     def check_left(self, connection: Link) -> None:
-        """A while after a client was gone: that is written down."""
+        """A while after a client left: the store says so."""
         held = self._sessions.get(connection.client.name)
         if held is None or held.connection is not connection:
             return

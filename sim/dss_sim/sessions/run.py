@@ -1,9 +1,9 @@
-"""Runs: load, faults, heal, end; and what came of it.
+"""Runs: load, faults, heal, end; and their outcome.
 
-What must never happen is judged at every event, what must happen in the end only after heal: the
+What must never happen is judged at every event; what must happen in the end, only after heal: the
 disk has room, nobody vanishes, the daemon lives. Then every client that stays has exactly what it
-wants, every record is delivered, sessions whose clients are gone are discarded with all that they
-own; and a daemon that is told to stop leaves nothing behind.
+wants, every record is delivered, sessions whose clients are gone are discarded with everything that
+they own, and a daemon that is told to stop leaves nothing behind.
 """
 
 import gc
@@ -46,7 +46,7 @@ SETTLED_WITHIN_US = 120_000_000
 LOOK_EVERY_US = 500_000
 CALM_US = 3_000_000
 RUNS_MAX = 200
-"""After so many runs a failing one is not made smaller any more."""
+"""How many runs shrinking tries at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def run(plan: Plan, transcript: Callable[[int, str, object], None] | None = None
 
 @contextmanager
 def _surroundings(plan: Plan) -> Iterator[list[warnings.WarningMessage]]:
-    """What the daemon takes from its process: the length of a turn, the most sessions, bounds."""
+    """The daemon's surroundings: the length of a turn, the most sessions, bounds."""
     turns = Random(f"{plan.seed}/turns")
 
     def clock() -> float:
@@ -135,7 +135,7 @@ def _live(world: World) -> None:
 
 
 def _heal(world: World) -> None:
-    """No fault any more; clients that stay come back and behave."""
+    """End all faults; clients that stay come back and behave."""
     disk = world.disk
     disk.full, disk.slow, disk.dies_at, world.crash_at_step = False, 0.0, 0, 0
     disk.trouble_us = world.timeline.now_us
@@ -153,7 +153,7 @@ def _heal(world: World) -> None:
 
 
 def _sweeper(world: World) -> Client:
-    """One who joins every shared group, so that none is without members in the end."""
+    """A client that joins every shared group, so that each has a member in the end."""
     menu = (*shared_filters(len(world.plan.partitions)), RUN_FILTER)
     plan = ClientPlan(0, True, False, Habits(), menu, 0)
     return Client(world, "sweeper", plan, world.chance("sweeper"))
@@ -196,7 +196,7 @@ def _unsettled(world: World) -> str:
 
 
 def _end(world: World) -> None:
-    """Everything is done: nothing is left over, now and after a stop."""
+    """Check that everything is done and nothing is left over, now and after a stop."""
     life = world.serving
     assert life is not None
     check_orphans(world.disk, life.groups.groups())
@@ -221,7 +221,7 @@ def _until(
 
 
 def shrunk(outcome: Outcome) -> Outcome:
-    """A run that breaks the same invariant with as little as was found.
+    """The smallest run found that breaks the same invariant.
 
     Raises:
         ValueError: the run did not fail.

@@ -21,11 +21,11 @@ from dssd.machines.delivery.retry import backoff_ms
 ROUNDING_US = 2_000
 """Clocks are read in whole milliseconds."""
 HEARD_US = 100_000
-"""Until the daemon knows what a handler did."""
+"""How long until the daemon knows what a handler did."""
 
 
 class Line(NamedTuple):
-    """What `run` keeps the order of: a key under one grant."""
+    """Where `run` keeps order: a key under one grant."""
 
     member: str
     group: str
@@ -45,9 +45,9 @@ class Handled(NamedTuple):
 @dataclass(slots=True)
 class _Known:
     busy: dict[int, int] = field(default_factory=dict)
-    """What is being handled, and since when."""
+    """The records that are being handled, and since when."""
     refused: dict[int, int] = field(default_factory=dict)
-    """What is to come again, and until when it rests."""
+    """The records that are to come again, and until when they rest."""
 
 
 class RunRules:
@@ -55,16 +55,16 @@ class RunRules:
 
     def __init__(self, ack_wait_us: int) -> None:
         self._ack_wait_us = ack_wait_us
-        """The shortest of any group."""
+        """The shortest ack wait of any group."""
         self.paused: set[str] = set()
-        """Groups that ever were: what expires then rests no longer than the pause."""
+        """Groups that were ever paused: what expires then rests no longer than the pause."""
         self._lines: defaultdict[Line, _Known] = defaultdict(_Known)
 
     def begun(self, handled: Handled, now_us: int) -> None:
         """A handler is called.
 
         Raises:
-            Violation: too early.
+            Violation: it is too early.
         """
         known, offset = self._lines[handled.line], handled.offset
         until_us = known.refused.pop(offset, None)
@@ -79,7 +79,7 @@ class RunRules:
         known.busy[offset] = now_us
 
     def is_busy(self, member: str, group: str) -> bool:
-        """Whether a run has anything at work, or to come again."""
+        """Whether a run is handling anything, or is to get a record again."""
         return any(
             known.busy or known.refused
             for line, known in self._lines.items()
@@ -91,7 +91,7 @@ class RunRules:
         self._lines[handled.line].busy.pop(handled.offset, None)
 
     def counts(self, handled: Handled, now_us: int, delay_us: int | None) -> bool:
-        """Whether a refusal decides when the record comes again, were it heard at once."""
+        """Whether a refusal, if it arrives at once, decides when the record comes again."""
         begun_us = self._lines[handled.line].busy.get(handled.offset)
         if begun_us is None:
             # It came again meanwhile, and the handler that was given it then has returned.

@@ -1,14 +1,14 @@
-"""Whether each subscription that is consumed with `run` gets some of its work within a bound.
+"""Whether each subscription that is consumed with `run` gets a record within a bound.
 
     K4   a run that nothing holds up, with a stream that has records which nobody was given, is
          given something within 5 s
 
-A record that may have been out with several clients as they vanished may wait: it comes alone,
-after a rest. What was appended later was out with fewer of them.
+A record that may have been out with several clients as they vanished may wait: it is delivered
+alone, after a rest. Records appended later were out with fewer of them.
 
 Invariant: the rule knows what was appended and handed out, and which clients vanished. Whoever asks
-it sees to it that nothing holds a run up: a handler at work, a refused record that is to come
-again, a pause, a process that stands still, a disk in trouble.
+it makes sure that nothing blocks a run: a handler at work, a refused record that is to come again,
+a pause, a process that stands still, a disk in trouble.
 """
 
 from bisect import bisect_right
@@ -33,22 +33,23 @@ class Turn(NamedTuple):
 
 
 class RunTurns:
-    """The notes on all runs."""
+    """Notes on all runs."""
 
     def __init__(self) -> None:
         self._starts: dict[tuple[str, str], int] = {}
         self._appended: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
-        """By stream: the end, and since when, after each append."""
+        """By stream: each end of the stream, and since when it has it."""
         self._vanished: defaultdict[str, list[int]] = defaultdict(list)
-        """By group, of each client that vanished: what was appended by then it may have had."""
+        """By group, a time for each client that vanished: it may have had records appended by
+        then."""
         self._handed: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
         self._given_us: dict[tuple[str, str], int] = {}
-        """By member and group, when it was last given something."""
+        """By member and group, when it last got something."""
         self._since_us: dict[Turn, int] = {}
-        """Who waits, and since when."""
+        """The runs that wait, and since when."""
 
     def take(self, event: Event) -> None:
-        """Something happened."""
+        """Note an event."""
         match event:
             case HandedOut():
                 self._handed[event.group, event.stream].add(event.offset)
@@ -59,15 +60,15 @@ class RunTurns:
                 self._starts.update(((event.group, stream), at) for stream, at in event.starts)
 
     def vanished(self, groups: Iterable[str], until_us: int) -> None:
-        """A client of groups is gone without a word; until then at most it was sent records."""
+        """A client of these groups vanished; it was sent records until then at most."""
         for group in groups:
             self._vanished[group].append(until_us)
 
     def look(self, free: Collection[Turn], now_us: int) -> None:
-        """Look at the runs that nothing holds up now.
+        """Check the runs that nothing blocks now.
 
         Raises:
-            Violation: one was given nothing for too long.
+            Violation: one got nothing for too long.
         """
         waiting = {turn for turn in free if self._first_waiting(turn) is not None}
         for turn in self._since_us.keys() - waiting:
@@ -80,7 +81,7 @@ class RunTurns:
                 raise Violation("K4", f"{turn}: {waits}")
 
     def _first_waiting(self, turn: Turn) -> int | None:
-        """The first record that nobody was given, and that does not come alone."""
+        """The first record that nobody got, and that is not delivered alone."""
         handed, appended = self._handed[turn.group, turn.stream], self._appended[turn.stream]
         end = appended[-1][0] if appended else 0
         offsets = range(self._starts[turn.group, turn.stream], end)
@@ -88,7 +89,7 @@ class RunTurns:
         return next((offset for offset in waiting if not self._may_come_alone(turn, offset)), None)
 
     def _may_come_alone(self, turn: Turn, offset: int) -> bool:
-        """Whether so many clients may have vanished with it."""
+        """Whether so many clients may have vanished with it that it is delivered alone."""
         appended = self._appended[turn.stream]
         _, since_us = appended[bisect_right(appended, offset, key=lambda each: each[0])]
         vanished = self._vanished[turn.group]

@@ -1,12 +1,12 @@
 """The store as a daemon meets it: rows that outlive the daemon, behind a disk that takes its time.
 
-As in `dssd.store.sqlite`, whatever waits is taken together: questions are answered from what was
+As in `dssd.store.sqlite`, everything that waits is taken together: reads are answered from what was
 committed before, then the commits are applied in one transaction, then all answers go out. A caller
 that was cancelled meanwhile changes nothing about that. The disk may be full for a while, which
 some commits survive and others do not; and the daemon may die before or after the transaction took
-effect; its callers never learn which.
+effect, and then its callers never learn which.
 
-Invariant: rows change only when a transaction takes effect; a dead daemon's never do after that.
+Invariant: rows change only when a transaction takes effect; a dead daemon's transactions never do.
 """
 
 import asyncio
@@ -50,15 +50,15 @@ class Disk:
         self.slow = 0.0
         """The share of transactions that take long."""
         self.trouble_us = -1
-        """When it was full or slow last."""
+        """When it was last full or slow."""
         self.dies_at = 0
-        """Not 0: the daemon dies at the so manieth transaction from here on."""
+        """If not 0, the daemon dies at this transaction, counted from here on."""
         self.committed: Callable[[Sequence[Write], object], None] = lambda writes, asker: None
-        """Told of each commit, and on whose behalf, at the moment at which it takes effect."""
+        """Called with each commit, and on whose behalf, when it takes effect."""
         self.chance = chance
 
     def held(self, kind: type[R]) -> list[R]:
-        """The rows of a kind, by key, as they are now."""
+        """The present rows of a kind, by key."""
         found = at_once(self.rows.scan(kind, limit=1_000_000))
         return [each.row for each in found]
 
@@ -98,7 +98,7 @@ class SlowStore:
     async def commit(
         self, writes: Sequence[Write], preconditions: Sequence[Precondition] = ()
     ) -> list[int]:
-        """As the port says.
+        """See the port.
 
         Raises:
             PreconditionFailed, DiskFull: nothing was written.
@@ -110,32 +110,32 @@ class SlowStore:
         return cast("list[int]", answer)
 
     async def read(self, kind: type[R], key: Key) -> Versioned[R] | None:
-        """As the port says."""
+        """See the port."""
         answer = await self._ask(lambda: self._disk.rows.read(kind, key))
         return cast("Versioned[R] | None", answer)
 
     async def scan(
         self, kind: type[R], prefix: Key = (), *, after: Key | None = None, limit: int = 10_000
     ) -> list[Versioned[R]]:
-        """As the port says."""
+        """See the port."""
         rows = self._disk.rows
         answer = await self._ask(lambda: rows.scan(kind, prefix, after=after, limit=limit))
         return cast("list[Versioned[R]]", answer)
 
     def watch(self, kind: type[Row]) -> AsyncIterator[Change]:
-        """As the port says."""
+        """See the port."""
         return self._watchers.watch(kind)
 
     async def next_id(self) -> int:
-        """As the port says."""
+        """See the port."""
         return cast("int", await self._ask(lambda: self._disk.rows.next_id(), needs_room=True))
 
     async def last_id(self) -> int:
-        """As the port says."""
+        """See the port."""
         return cast("int", await self._ask(lambda: self._disk.rows.last_id()))
 
     async def close(self) -> None:
-        """Do what was handed over, then take nothing more."""
+        """Do what was handed over, then refuse everything."""
         if self._working:
             self._idle = self._loop.create_future()
         self._closed = True
@@ -184,7 +184,7 @@ class SlowStore:
         self._timeline.after(wait_us, lambda: self._answer_soon(jobs))
 
     def _apply(self, jobs: list[_Job]) -> None:
-        """Questions first: a transaction shows nothing before it is committed."""
+        """Reads come first: a transaction shows nothing before it is committed."""
         disk = self._disk
         for job in sorted(jobs, key=lambda job: bool(job.writes)):
             if job.needs_room and disk.full and disk.chance.random() < FULL_SHARE:
@@ -216,7 +216,7 @@ class SlowStore:
 
 
 def _change_of(write: Write) -> Change:
-    """The change that watchers see; nobody here asks for its version."""
+    """The change that watchers see; no watcher here asks for its version."""
     if isinstance(write, Put):
         return Change(type(write.row), key_of(write.row), write.row, 0)
     return Change(write.kind, write.key, None, 0)

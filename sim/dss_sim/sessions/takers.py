@@ -1,7 +1,7 @@
 """Programs that take records themselves: one by one, by `fetch`, or as batches.
 
-They do with each what `run` does: acknowledge it when its handler returns, refuse it when that
-raises. Those whose handlers are cancelled they refuse too, as careful programs do.
+They do with each record what `run` does: acknowledge it when its handler returns, refuse it when
+that raises. They also refuse records whose handlers are cancelled, as careful programs do.
 
 Invariant: a record is told as handed out when the library hands it out, before anything else runs.
 """
@@ -31,7 +31,7 @@ class Taking:
     subscription: Subscription
     way: str
     concurrency: int
-    """About so many are handled at once."""
+    """About how many are handled at once."""
     chance: Random
     is_drained: Callable[[], bool]
 
@@ -40,7 +40,7 @@ async def take(taking: Taking, handler: Handler) -> None:
     """Take records until it is cancelled, or until they end.
 
     Raises:
-        DssError: the records ended by it.
+        DssError: it ended the records.
     """
     ended_by: DssError | None = None
     room = asyncio.Semaphore(taking.concurrency)

@@ -1,8 +1,8 @@
 """The timed events of a run: records, clients, operators, faults.
 
-One function a kind of `Timed`. Each works on whatever state the world is in by then, and does
-nothing where it cannot apply. Details are drawn from the event's own name, so leaving out another
-event does not change them.
+One function for each kind of `Timed`. Each acts on the world as it finds it, and does nothing if it
+cannot apply. Details are drawn from the event's own name, so leaving out another event does not
+change them.
 """
 
 from collections.abc import Callable, Coroutine, Mapping
@@ -36,7 +36,7 @@ RETURN_US = (50_000, 3 * SECOND_US)
 STAND_STILL_US = (200_000, 4 * SECOND_US)
 """Too short for the transport to cut the client off."""
 TOLD_LATE_US = (200_000, 2_300_000)
-"""Below the 0.4 leases after which a client that hears nothing hands out no more."""
+"""Below the 0.4 leases after which a client that receives nothing hands out no more."""
 TWIN_RECORDS = (4, 12)
 TWIN_US = (5_000, 100_000)
 """How long those records are under way when the other process comes."""
@@ -77,7 +77,7 @@ def _clean(world: World, timed: Timed, chance: Random) -> None:
 
 
 def _twin(world: World, timed: Timed, chance: Random) -> None:
-    """Another process takes the client id; the one before is told late, and works on meanwhile."""
+    """Another process takes the client id; the earlier one is told late, and works on meanwhile."""
     client = _client(world, timed)
     older = client.newest
     if older is None or not older.is_live:
@@ -101,7 +101,7 @@ def _twin(world: World, timed: Timed, chance: Random) -> None:
 
 
 def _vanish(world: World, timed: Timed, chance: Random) -> None:
-    """Attach, and be gone before the answer, or right after it."""
+    """Attach, and vanish before the answer, or right after it."""
     world.disturb("vanish")
     client = _client(world, timed)
     connection = client.connect(clean=chance.random() < 0.3)
@@ -216,7 +216,7 @@ def _freeze(world: World, timed: Timed, chance: Random) -> None:
 
 
 async def _tolerant(work: Coroutine[Any, Any, object]) -> None:
-    """Do what an operator asks; one whose request fails is told why, and that is all."""
+    """Do what an operator asks; a failed request changes nothing else."""
     with suppress(DssError):
         await work
 
@@ -267,7 +267,7 @@ def _pause(world: World, timed: Timed, chance: Random) -> None:
 
 
 def _wall(world: World, timed: Timed, chance: Random) -> None:
-    """Not while a daemon loads: which of two dates it reads then is open."""
+    """Move the wall clock, but not while a daemon loads: then it is open which date it reads."""
     if world.life is None or world.serving is not None:
         world.wall.move(chance.choice(JUMPS_MS) * chance.choice((-1, 1)))
 
@@ -286,7 +286,7 @@ def _fill_disk_at_expiry(world: World, timed: Timed, chance: Random) -> None:
 
 
 def _expires_us(world: World, timed: Timed) -> int | None:
-    """When the session of one who is gone has waited long enough, about."""
+    """About when the session of a client that left expires."""
     client = _client(world, timed)
     gone = [each.left_us for each in client.connections if each.left_us is not None]
     if not gone or client.live():
@@ -332,7 +332,7 @@ def _crash_at_step(world: World, timed: Timed, chance: Random) -> None:
 
 
 def _crash_at_expiry(world: World, timed: Timed, chance: Random) -> None:
-    """In the midst of what is done when the session of one who is gone has waited long enough."""
+    """Crash in the middle of the work that is done when a session expires."""
     expires_us = _expires_us(world, timed)
     if expires_us is None:
         return
@@ -346,7 +346,8 @@ def _crash_at_expiry(world: World, timed: Timed, chance: Random) -> None:
 
 
 def _return_after(world: World, timed: Timed, expires_us: int, chance: Random) -> None:
-    """Whose session was to end comes back soon after: it is there as a whole, or not at all."""
+    """A client whose session was about to end returns soon after: the session is there as a whole,
+    or not at all."""
     span_us = expires_us - world.timeline.now_us + chance.randint(*RETURN_US)
     world.timeline.after(span_us, partial(_return, _client(world, timed)))
 
@@ -366,7 +367,7 @@ def _edit(world: World, timed: Timed, chance: Random) -> None:
 
 
 async def _judged(world: World, work: Coroutine[Any, Any, object]) -> None:
-    """As `_tolerant`; what must not happen is told to the world, which a daemon would not be."""
+    """As `_tolerant`; a violation goes to the world, not to the daemon."""
     try:
         await _tolerant(work)
     except Violation as found:

@@ -1,11 +1,11 @@
 """Virtual time, and event loops on it: nothing waits for a clock, and nothing runs in parallel.
 
 One queue has the steps of all loops and of the world itself, in the order in which asyncio would
-take them; when nothing is ready, time jumps to the next timer. A step costs a little time, so a
-timer may come due while others still wait for their turn, as on a busy loop.
+take them; when nothing is ready, time jumps to the next timer. A step takes a little time, so a
+timer may come due while other steps still wait, as on a busy loop.
 
-Invariant: no real clock, no thread, no selector. An abandoned loop takes no step any more, whatever
-its tasks had begun; that is how a process dies here.
+Invariant: no real clock, no thread, no selector. An abandoned loop takes no further step, whatever
+its tasks had begun; this is how a process dies here.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from typing import Any, TypeVar, TypeVarTuple
 from unittest.mock import patch
 
 STEP_US = 5
-"""What a step costs."""
+"""How long a step takes."""
 
 CLOSES_MAX = 100
-"""Waits that one task may have in its way out."""
+"""How many waits one task may have while it is being closed."""
 
 Act = Callable[[], None]
 T = TypeVar("T")
@@ -43,11 +43,11 @@ class Timeline:
         self._asked = 0
 
     def soon(self, act: "asyncio.Handle | Act") -> None:
-        """Behind all that is ready."""
+        """Call it after everything that is ready."""
         self._ready.append(act)
 
     def after(self, span_us: int, act: "asyncio.Handle | Act") -> None:
-        """Once so much time has passed."""
+        """Call it after a span of time."""
         self._asked += 1
         heapq.heappush(self._timers, (self.now_us + max(span_us, 0), self._asked, act))
 
@@ -55,7 +55,7 @@ class Timeline:
         """Let the next thing happen.
 
         Raises:
-            Deadlock: there is none.
+            Deadlock: there is nothing left to happen.
         """
         if not self._ready:
             if not self._timers:
@@ -101,11 +101,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def __init__(self, timeline: Timeline) -> None:
         self.abandoned = False
         self.complaints: list[dict[str, Any]] = []
-        """What asyncio gave to the exception handler: errors that no caller took."""
+        """Errors that no caller took, as asyncio gave them to the exception handler."""
         self._timeline = timeline
         self._left: list[asyncio.Task[Any]] = []
         self._kept: list[asyncio.Handle] | None = None
-        """What came due while the process stands still; None while it runs."""
+        """The timers that came due while the process stands still; None while it runs."""
 
     def abandon(self) -> None:
         """The process is gone: none of its tasks runs on."""
@@ -118,17 +118,17 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return self._kept is not None
 
     def freeze(self) -> None:
-        """The process stands still between two steps; its timers come due all the same."""
+        """Let the process stand still between two steps; its timers come due all the same."""
         self._kept = self._kept or []
 
     def thaw(self) -> None:
-        """It goes on, with all that came due."""
+        """Let it continue, with all timers that came due."""
         kept, self._kept = self._kept or [], None
         for handle in kept:
             self._timeline.soon(handle)
 
     def keeps(self, handle: asyncio.Handle) -> bool:
-        """Whether a step has to wait, for the process stands still."""
+        """Whether a step has to wait because the process stands still."""
         if self._kept is None:
             return False
         self._kept.append(handle)
@@ -139,7 +139,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return sorted(asyncio.all_tasks(self), key=lambda task: task.get_name())
 
     def dispose(self) -> None:
-        """Let go of what an abandoned loop's tasks hold, and hear no complaint about it."""
+        """Drop what an abandoned loop's tasks hold, without complaints about it."""
         self.abandoned = True
         events._set_running_loop(self)
         with patch("sys.unraisablehook", lambda unraisable: None):
@@ -150,7 +150,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             self._left.clear()
         events._set_running_loop(None)
 
-    # What asyncio asks of a loop
+    # The interface of asyncio loops
 
     def time(self) -> float:
         """Seconds of virtual time."""
@@ -162,7 +162,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         *args: *Args,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        """Behind all that is ready."""
+        """Call it after everything that is ready."""
         handle = asyncio.Handle(callback, args, self, context)
         if not self.abandoned:
             self._timeline.soon(handle)
@@ -177,7 +177,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         *args: *Args,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """After so many seconds."""
+        """Call it after some seconds."""
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
     def call_at(
@@ -187,7 +187,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         *args: *Args,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """At a time."""
+        """Call it at a time."""
         handle = asyncio.TimerHandle(when, callback, args, self, context)
         if not self.abandoned:
             self._timeline.after(round(when * 1e6) - self._timeline.now_us, handle)
@@ -213,16 +213,16 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             self.complaints.append(context)
 
     def get_debug(self) -> bool:
-        """No."""
+        """Always False."""
         return False
 
     def is_running(self) -> bool:
-        """Until it is abandoned."""
+        """True until it is abandoned."""
         return not self.abandoned
 
     def is_closed(self) -> bool:
-        """When it is abandoned."""
+        """True once it is abandoned."""
         return self.abandoned
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Its time comes and passes."""
+        """Ignored: the timer fires without effect."""

@@ -1,7 +1,7 @@
-"""All that takes part in a run: the daemon's lives one after the other, clients, operators, judges.
+"""All parts of a run: the daemon's lives one after the other, clients, operators, judges.
 
 Invariant: at most one life at a time. What observers see goes through `tell`, which judges it at
-once; the world itself decides nothing but when things happen.
+once; the world itself only decides when things happen.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,11 +54,11 @@ LOOK_AT_TURNS_US = 500_000
 RESTART_US = (150_000, 4_000_000)
 OPEN_WITHIN_US = int(SESSION_OPEN_WAIT_S * 1e6) + 6_000_000
 ENDS_US = 1_000_000
-"""What the daemon does with a connection once it knows that its client is gone."""
+"""How long the daemon works on a connection after it knows that its client is gone."""
 OLDER_ENDS_US = 3_000_000
 OLDER_ENDS_SLOW_US = 12_000_000
-"""The same on a slow disk: what its client had asked for, a group declared in four transactions at
-the most, is done to its end before the call is."""
+"""The same on a slow disk. What the client asked for is completed before the call ends: at most the
+declaration of a group, in four transactions."""
 WRITTEN_WITHIN_US = NOTICED_US[1] + 2_000_000
 STOP_WITHIN_US = int(STOP_HARD_S * 1e6)
 
@@ -102,31 +102,31 @@ class World:
             program.refuses_for_long = all(timed.kind != "wall" for timed in plan.timed)
         self.turns = RunTurns()
         self._found: Violation | None = None
-        """By those who cannot raise it."""
+        """Violations found by parts that cannot raise them."""
         self._groups: dict[int, str] = {}
         self._restarts = self.chance("restarts")
         self._network = self.chance("network")
 
     def chance(self, purpose: str) -> Random:
-        """A generator that nothing else uses."""
+        """A random generator that nothing else uses."""
         return Random(f"{self.plan.seed}/{purpose}")
 
     # Time
 
     @property
     def life(self) -> Life | None:
-        """The daemon that runs, if one does."""
+        """The running daemon, if there is one."""
         last = self.lives[-1] if self.lives else None
         return None if last is None or last.loop.abandoned else last
 
     @property
     def serving(self) -> Life | None:
-        """The daemon that answers calls, if one does."""
+        """The daemon that answers calls, if there is one."""
         life = self.life
         return life if life is not None and life.serving else None
 
     def step(self) -> None:
-        """Let the next thing happen, and look whether somebody complains.
+        """Let the next thing happen, and check for complaints.
 
         Raises:
             Violation: an invariant does not hold.
@@ -148,7 +148,7 @@ class World:
             self._life_over(life)
 
     def pass_time(self, span_us: int) -> None:
-        """So much time passes."""
+        """Let some time pass."""
         until_us = self.timeline.now_us + span_us
         self.timeline.after(span_us, lambda: None)
         while self.timeline.now_us < until_us:
@@ -163,7 +163,7 @@ class World:
     # The daemon
 
     def start(self) -> None:
-        """A daemon begins, on what the store has."""
+        """Start a daemon, on the store's present contents."""
         if self.life is not None:
             return
         self.began_us = self.timeline.now_us
@@ -195,7 +195,7 @@ class World:
         self._restart_later()
 
     def stop(self) -> None:
-        """The daemon is told to stop, and another begins after it ended."""
+        """Tell the daemon to stop; another begins after it ended."""
         life = self.serving
         if life is None or life.stopping:
             return
@@ -227,7 +227,7 @@ class World:
     # Clients
 
     def connected(self, connection: Link) -> Call | None:
-        """A call to the daemon; None where none listens."""
+        """Begin a call to the daemon; None if none listens."""
         life = self.serving
         if life is None:
             return None
@@ -248,12 +248,12 @@ class World:
         return call
 
     def coming(self) -> int:
-        """How many calls may still be about to make a session."""
+        """How many calls may still create a session."""
         life = self.life
         return 0 if life is None else len(life.calls)
 
     def cut(self, connection: Link, noticed_us: int) -> None:
-        """A client is gone without a word; the daemon's transport knows later."""
+        """A client vanishes without a word; the daemon's transport learns it later."""
         call, life = connection.call, self.life
         if call is None or not connection.is_live or life is None:
             return
@@ -268,7 +268,7 @@ class World:
         self.timeline.after(noticed_us, notice)
 
     def _taken_over(self, connection: Link) -> None:
-        """What the client's older connections are not heard to have handed out is in doubt."""
+        """Any hand-outs of the client's older connections that were not reported are in doubt."""
         for older in connection.client.connections:
             if older.is_live:
                 self._vanished(older, OLDER_ENDS_SLOW_US)
@@ -284,7 +284,7 @@ class World:
         self.turns.vanished(groups, self.timeline.now_us + within_us)
 
     def left(self, connection: Link) -> None:
-        """A client is gone, which the daemon may not know yet."""
+        """A client left; the daemon may not know yet."""
         life, left_us = self.life, self.timeline.now_us
 
         def check() -> None:
@@ -341,7 +341,7 @@ class World:
         self.rules.unsubscribes.add((session_id, subscription))
 
     def group_of(self, session_id: bytes, subscription: int) -> str:
-        """The group that a subscription stands for, as the history names it."""
+        """The group of a subscription, as the history names it."""
         group_id = self.rules.group_ids.get((session_id, subscription))
         if group_id is None:
             raise Violation("S9", f"a client has a subscription {subscription} that is not stored")
@@ -350,7 +350,7 @@ class World:
     # Records and operators
 
     def append(self, stream: StreamId, records: int) -> None:
-        """A producer's frame is durable."""
+        """Append a producer's frame; it is durable at once."""
         end, keys = self.records.append(stream, records)
         name, now_us = self.names[stream], self.timeline.now_us
         self.tell(Appended(now_us, name, end, tuple(text_of(key) for key in keys)))
@@ -370,7 +370,7 @@ class World:
                 self.names[stream] = str(life.catalogue.name_of(stream))
 
     def operate(self, change: Change) -> None:
-        """An operator applies a change; one whose request fails is told why, and that is all."""
+        """An operator applies a change; a failed request changes nothing else."""
         life = self.serving
         if life is not None:
             life.run(_applied(life, change), "operate")
@@ -378,24 +378,24 @@ class World:
     # Programs
 
     def staying(self) -> list[Client | Program]:
-        """All who want to be connected."""
+        """All clients that want to stay connected."""
         everybody: list[Client | Program] = [*self.clients, *self.programs]
         return [each for each in everybody if each.staying]
 
     def loops(self) -> list[VirtualLoop]:
-        """Those of all processes that there were."""
+        """The loops of all processes so far."""
         processes = [each.loop for program in self.programs for each in program.processes]
         return [*(life.loop for life in self.lives), *processes]
 
     def begin_programs(self) -> None:
-        """All programs begin."""
+        """Begin all programs."""
         for program in self.programs:
             program.begin()
         if self.programs:
             self._look_at_turns()
 
     def _look_at_turns(self) -> None:
-        """Where bounds are small a record may wait."""
+        """Check turns, unless bounds are small, when a record may wait."""
         strict = not self.plan.limits
         is_well = not self.disk.full and not self.disk.slow and self.serving is not None
         processes = [each.process for each in self.programs] if strict and is_well else []
@@ -404,7 +404,7 @@ class World:
         self.timeline.after(LOOK_AT_TURNS_US, self._look_at_turns)
 
     def run_began(self, handled: Handled, key: Key, *, redelivered: bool) -> None:
-        """A handler is called. It would take a violation for a failure of its own."""
+        """A handler is called. Raised here, a violation would count as the handler's failure."""
         line, now_us = handled.line, self.timeline.now_us
         place = (line.group, line.stream, handled.offset, line.member, line.grant_epoch)
         try:
@@ -420,11 +420,11 @@ class World:
     # What everybody sees
 
     def disturb(self, what: str) -> None:
-        """Something is done that may make records come twice."""
+        """Something happens that may make records come twice."""
         self.tell(Disturbed(self.timeline.now_us, what))
 
     def tell(self, event: Event) -> None:
-        """Something happened that users, leaders or producers can be held to."""
+        """Judge something that users, leaders or producers answer for."""
         self.history.append(event)
         self._said("", event)
         self.checker.take(event)

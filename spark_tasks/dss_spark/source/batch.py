@@ -1,10 +1,11 @@
 """``spark.read``: a range of a topic as a DataFrame.
 
 Spark plans in a Python process of its own, and reads in others; what they share is pickled. So a
-reader has its options and what filters said, and opens a connection where it needs one.
+reader keeps its options and the conditions of its filters, and opens a connection where it needs
+one.
 
-Invariant: a task reads what was planned for it. `DssReader` takes no filters, because Spark refuses
-a reader that could while its configuration has that turned off.
+Invariant: a task reads exactly its planned slice. `DssReader` takes no filters, because Spark
+refuses a reader that takes them while filter pushdown is turned off.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ def records_in(
     partition: InputPartition, options: SourceOptions, subject: str | None
 ) -> "Iterator[pa.RecordBatch]":
     """The rows of a task."""
-    # Where there is no slice, Spark makes a partition of its own that is nothing.
+    # If there is no slice, Spark makes a partition of its own, which is None.
     if not isinstance(partition, SlicePartition):
         return iter(())
     from dss_spark.source.reading import records_of
@@ -55,7 +56,7 @@ class DssReader(DataSourceReader):
         self.wanted = Conditions()
 
     def partitions(self) -> Sequence[InputPartition]:
-        """A slice a task.
+        """A slice for each task.
 
         Raises:
             DssError: there is no such range.
@@ -77,6 +78,6 @@ class PushingDssReader(DssReader):
     """Reads what options and filters say."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Note what saves reading. All filters stay Spark's to apply, too."""
+        """Note the filters that save reading. Spark still applies all filters itself."""
         self.wanted = conditions_of(filters)
         return filters

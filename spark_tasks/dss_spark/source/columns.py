@@ -1,10 +1,10 @@
 """Records as batches of the schema of the data source.
 
-`dss_bulk.export` has the same columns in its files; ``key_hash`` comes with them here, which is
-``xxhash64(key)`` of Spark SQL. Every field may be null, for Spark compares that too.
+`dss_bulk.export` writes the same columns to its files; here ``key_hash`` is added, which is
+``xxhash64(key)`` of Spark SQL. Every field may be null, because Spark compares that too.
 
-Invariant: each batch of a scan has exactly the schema of the scan; Spark looks at the first one
-alone. Pure functions over tables; this module must not know Spark.
+Invariant: each batch of a scan has exactly the schema of the scan; Spark checks only the first one.
+Pure functions over tables; this module must not know Spark.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,10 +1,10 @@
-"""What Spark's filters say of the records that are wanted, as far as it saves reading.
+"""The conditions of Spark's filters that save reading.
 
-Times, streams, offsets and keys take whole ranges away; subjects are compared by the daemon. Spark
-compares every record again, so what is not understood here is left to it.
+Times, streams, offsets and keys exclude whole ranges; the daemon compares subjects. Spark checks
+every record again, so it can handle any filter that is not understood here.
 
 Invariant: no record that meets the filters is left out. This module must not know Spark; filters
-are known by the names of their classes.
+are recognised by the names of their classes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,13 +26,13 @@ _EQUAL = ("EqualTo", "EqualNullSafe", "In")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """From one number on and before another; None is no bound."""
+    """From one number (included) to another (excluded); None is no bound."""
 
     start: int | None = None
     end: int | None = None
 
     def within(self, start: int | None, end: int | None) -> "Bounds":
-        """Both of them."""
+        """The range that both allow."""
         starts = [each for each in (self.start, start) if each is not None]
         ends = [each for each in (self.end, end) if each is not None]
         return Bounds(max(starts, default=None), min(ends, default=None))
@@ -93,14 +93,14 @@ def _us(moment: datetime) -> int:
 
 
 def _subject(kind: str, values: Sequence[str]) -> str | None:
-    """A filter that meets at least all subjects that are wanted."""
+    """A filter that matches at least all wanted subjects."""
     text = values[0]
     if kind == "StringStartsWith" and "/" in text:
         text = f"{text.rpartition('/')[0]}/#"
     elif kind not in ("EqualTo", "EqualNullSafe"):
         return None
     try:
-        # A wildcard would stand for other letters than the one that is meant.
+        # A wildcard would match other characters than the one that is meant.
         return None if "+" in text else TopicFilter.parse(text).text
     except IllegalFilter:
         return None

@@ -1,7 +1,7 @@
 """The data source as Spark sees it: its name, its columns, its readers.
 
-Invariant: a source takes filters only where Spark's configuration lets it; `register_in` takes the
-class that fits.
+Invariant: a source takes filters only if Spark's configuration allows it; `register_in` registers
+the class that fits.
 """
 
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ class DssSource(DataSource):
         return "dss"
 
     def schema(self) -> str:
-        """The columns that are asked for.
+        """The requested columns.
 
         Raises:
             DssError: the options break a rule.
@@ -44,7 +44,7 @@ class DssSource(DataSource):
             return self.reads_with(self._said().for_batch())
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
-        """Reads on and on."""
+        """Reads continuously."""
         from dss_spark.source.stream import DssStreamReader
 
         with noted():
@@ -56,12 +56,12 @@ class DssSource(DataSource):
 
 
 class PushingDssSource(DssSource):
-    """The data source, which takes filters."""
+    """The data source that takes filters."""
 
     reads_with = PushingDssReader
 
 
 def register_in(spark: "SparkSession") -> None:
-    """Make it known to a session."""
+    """Register it in a session."""
     pushes = spark.conf.get(PUSHES, "false") == "true"
     spark.dataSource.register(PushingDssSource if pushes else DssSource)

@@ -1,7 +1,7 @@
-"""What the options of a read say.
+"""The options of a read.
 
-Invariant: an option that there is none of is refused, so that a misspelled bound is not read as no
-bound. Names of options are not case-sensitive, as Spark's are. This module must not know Spark.
+Invariant: unknown options are refused, so that a misspelled bound is not read as no bound. Names of
+options are not case-sensitive, as in Spark. This module must not know Spark.
 """
 
 import json
@@ -18,15 +18,16 @@ from dss_core.ids import StreamName
 from dss_spark.source.schema import columns_of, require_columns
 
 SLICE_BYTES = 32 << 20
-"""What a task reads, unless an option says otherwise: a task that is lost costs less than a second,
-and a topic of some gigabytes still has few of them."""
+"""How much a task reads, unless an option sets it: a lost task costs less than a second, and a
+topic of some gigabytes still has few tasks."""
 
 SLICE_BYTES_MIN = 1 << 10
-"""Below it a scan is all tasks and no records."""
+"""The least that the option may be: below it a scan would be all tasks and no records."""
 
 
 CREDENTIALS = ("ca", "cert", "key", "token_file")
-"""Files, by their paths on each host; what is in them is in no option, property or log."""
+"""Options that name files by their paths on each host; their contents are in no option, property or
+log."""
 
 NAMES = (
     "bytes_per_partition",
@@ -61,18 +62,18 @@ class SourceOptions:
     """The options of one read."""
 
     topic: str
-    """Empty where ranges say what is read."""
+    """Empty if the ranges define what is read."""
     endpoint: str | None
     start: Place
     end: Place
     ranges: tuple[SourceRange, ...] | None
     streams: frozenset[str] | None
-    """Of the topic; None for all."""
+    """Streams of the topic; None for all."""
     subject: str | None
     columns: tuple[str, ...]
     slice_bytes: int
     in_place: bool
-    """Whether tasks read the daemon's files where they may open them."""
+    """Whether tasks read the daemon's files if they may open them."""
     records_per_batch: int | None
     fail_on_loss: bool
     named: frozenset[str]
@@ -80,17 +81,17 @@ class SourceOptions:
     dead_letters: str = ""
     """A group: its dead letters of the topic are read, by their times of death."""
     tells: bool = False
-    """Headers say of a dead letter why it was one."""
+    """Whether headers tell why a dead letter was dead."""
     credentials: tuple[tuple[str, str], ...] = ()
-    """The files by which the daemon knows who reads, and a reader which daemon it is."""
+    """The files with which the daemon and a reader prove who they are."""
 
     def client(self) -> Client:
-        """One that asks the daemon once."""
+        """A client that asks the daemon without retries."""
         return connect(endpoint=self.endpoint, patient=False, **dict(self.credentials))  # type: ignore[arg-type] # by name
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Self:
-        """The options as Spark passes them on.
+        """The options, as Spark passes them on.
 
         Raises:
             IllegalArgument, IllegalFilter, IllegalName: one breaks its rule, or there is none of
@@ -133,15 +134,15 @@ class SourceOptions:
         """The same, for a read of a range.
 
         Raises:
-            IllegalArgument: there is an option of streams.
+            IllegalArgument: there is an option for streams.
         """
         return self._without(_OF_STREAMS, "it is for readStream")
 
     def for_stream(self) -> Self:
-        """The same, for a query that goes on.
+        """The same, for a continuous query.
 
         Raises:
-            IllegalArgument: there is an option of ranges.
+            IllegalArgument: there is an option for ranges.
         """
         return self._without(_OF_BATCHES, "it is for read, not for readStream")
 

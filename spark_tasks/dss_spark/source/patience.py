@@ -1,7 +1,6 @@
-"""Goes on when the daemon was away for a while.
+"""Continues after the daemon was away for a while.
 
-Invariant: what is asked again changes nothing in the daemon, and nothing that was given before is
-given again.
+Invariant: a repeated request changes nothing in the daemon, and no record is given twice.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ from dss_spark.source.options import SourceOptions
 from dss_spark.source.slices import Slice
 
 AGAIN_S = 0.5
-"""Between two tries to reach it."""
+"""The pause between two attempts to reach it."""
 
 
 Answer = TypeVar("Answer")
@@ -32,14 +31,14 @@ Tables = AsyncGenerator[tuple[str, pa.Table], None]
 
 
 class _Patience:
-    """Waits between tries, and gives up when nothing came of them for too long."""
+    """Waits between attempts, and gives up when they have failed for too long."""
 
     def __init__(self) -> None:
         self._until_s = 0.0
         self.came()
 
     def came(self) -> None:
-        """It is there."""
+        """The daemon has answered."""
         self._until_s = asyncio.get_running_loop().time() + AWAY_S
 
     async def rest(self, error: Exception) -> None:
@@ -54,7 +53,7 @@ class _Patience:
 
 
 async def asked(options: SourceOptions, ask: Callable[[Client], Awaitable[Answer]]) -> Answer:
-    """An answer of the daemon.
+    """The daemon's answer.
 
     Raises:
         DssError: it refuses, or is away for too long.
@@ -82,7 +81,7 @@ async def all_tables(slice_: Slice, read: Callable[[Slice], Tables]) -> Tables:
                 async for stream, table in tables:
                     patience.came()
                     if table.num_rows:
-                        # Before it is given, for who takes it may be gone then.
+                        # Noted before it is given, because the taker may never return.
                         left = _behind(left, stream, table["offset"][-1].as_py())
                         yield stream, table
             left = ()
@@ -91,7 +90,7 @@ async def all_tables(slice_: Slice, read: Callable[[Slice], Tables]) -> Tables:
 
 
 def _behind(left: Slice, stream: str, offset: int) -> Slice:
-    """What is left of a slice when a record of it was given."""
+    """The rest of a slice after a record of it was given."""
 
     def holds(part: SourceRange) -> bool:
         return part.stream == stream and part.start <= offset < part.end

@@ -1,7 +1,7 @@
-"""Finds out, on the driver, which offsets a read takes.
+"""Decides, on the driver, which offsets a read takes.
 
-Invariant: what is planned was kept when it was planned; what is not is refused, never skipped. Both
-ends of every range are fixed here, so each try of a task reads the same.
+Invariant: planned records were kept when they were planned; others are refused, never skipped. Both
+ends of every range are fixed here, so each attempt of a task reads the same.
 """
 
 import time
@@ -22,22 +22,23 @@ from dss_spark.source.options import EARLIEST, LATEST, Place, SourceOptions
 from dss_spark.source.slices import Sized
 
 DEAD_LETTER_BYTES = 1 << 10
-"""Assumed size of a dead letter of which only the offset is known: it sets the size of tasks."""
+"""Assumed size of a dead letter, of which only the offset is known: it decides the size of
+tasks."""
 
 Located = Mapping[str, LocatedRange]
 """By stream, older storage topics first."""
 
 
 async def planned(client: Client, options: SourceOptions, wanted: Conditions) -> list[Sized]:
-    """The ranges that hold what is wanted, older storage topics first.
+    """The ranges with the wanted records, older storage topics first.
 
     Raises:
-        TopicNotFound, StreamNotFound: there is none of a name.
+        TopicNotFound, StreamNotFound: a name does not exist.
         OffsetOutOfRange: an offset is not kept.
         IllegalTime, IllegalArgument: a start or an end breaks its rule.
     """
     if options.dead_letters:
-        # What filters say is of the records; these offsets and times are of the queues.
+        # Filters are about records; these offsets and times are those of the queues.
         return [_sized(each) for each in await _dead(client, options)]
     if options.ranges is None:
         found = await _in_topic(client, options, wanted.append_us)
@@ -53,10 +54,10 @@ async def planned(client: Client, options: SourceOptions, wanted: Conditions) ->
 
 
 async def begun(client: Client, options: SourceOptions) -> list[LocatedRange]:
-    """Where a query begins in each stream, and what is there of it.
+    """Where a query begins in each stream, and what is kept there.
 
     Raises:
-        TopicNotFound, StreamNotFound: there is none of a name.
+        TopicNotFound, StreamNotFound: a name does not exist.
         OffsetOutOfRange: an offset is not kept.
         IllegalTime, IllegalArgument: the start breaks its rule.
     """
@@ -64,16 +65,16 @@ async def begun(client: Client, options: SourceOptions) -> list[LocatedRange]:
 
 
 async def located_in(client: Client, topic: str, streams: Collection[str] | None) -> Located:
-    """All that is kept of a topic, or of some of its streams.
+    """All kept records of a topic, or of some of its streams.
 
     Raises:
-        TopicNotFound, StreamNotFound: there is none of a name.
+        TopicNotFound, StreamNotFound: a name does not exist.
     """
     return _chosen(await client.topics.locate(topic), streams)
 
 
 def homes_of(topics: Iterable[Topic], keys: Collection[bytes]) -> set[str]:
-    """The streams that records with these keys are in."""
+    """The streams in which records with these keys are."""
     hashes = [key_hash(key) for key in keys]
     return {
         f"{topic.name}/{part.ordinal}/{partition}"
@@ -95,7 +96,7 @@ async def _in_ranges(client: Client, ranges: Collection[SourceRange]) -> list[Lo
 
 
 async def _dead(client: Client, options: SourceOptions) -> list[LocatedRange]:
-    """What lies dead now; of a job what lay dead when that was planned, and is held since."""
+    """The present dead letters; for a job those of its plan, which have been held since."""
     if options.ranges is None:
         start, end = _died("start", options.start), _died("end", options.end)
         group = options.dead_letters
@@ -115,10 +116,10 @@ async def _dead(client: Client, options: SourceOptions) -> list[LocatedRange]:
 
 
 def _died(name: str, place: Place) -> datetime | None:
-    """A time between which dead letters died.
+    """A bound for the times at which dead letters died.
 
     Raises:
-        IllegalTime, IllegalArgument: it is none.
+        IllegalTime, IllegalArgument: it is not a time.
     """
     if place in (EARLIEST, LATEST):
         return None
@@ -153,11 +154,11 @@ async def _in_topic(
 
 
 def placed(name: str, place: Place, kept: Located) -> tuple[Mapping[str, int], int | None]:
-    """Offsets by stream, and a time in microseconds: what a start or an end says.
+    """Offsets by stream, and a time in microseconds, as a start or an end names them.
 
     Raises:
         StreamNotFound: it names a stream that is not read.
-        IllegalTime, IllegalArgument: it is no place.
+        IllegalTime, IllegalArgument: it names no position.
     """
     if not isinstance(place, str):
         for stream in place:
@@ -193,7 +194,7 @@ def _chosen(located: Iterable[LocatedRange], streams: Collection[str] | None) ->
 
 
 def _require_kept(kept: Located, stream: str, *offsets: int) -> None:
-    """Make sure that the records from these offsets on are there, or are the next to come.
+    """Make sure that the records from these offsets on are kept, or are the next to be written.
 
     Raises:
         StreamNotFound, OffsetOutOfRange: they are not.

@@ -8,9 +8,9 @@
                       p1 ██░░░▒▒                  and sealed
                            read  next batch    3. a batch takes a share of every stream
 
-Invariant: of a stream, a later batch has later offsets, and no offset is passed over: what was to
-be read and is not kept any more is an error, unless losses are allowed. So a stream that is gone
-may be missing only where the progress says that it was read to where it was sealed.
+Invariant: a later batch of a stream has later offsets, and no offset is passed over: an unread
+record that is no longer kept is an error, unless losses are allowed. So a removed stream may be
+missing only if the progress says that it was read up to its seal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,18 +33,18 @@ class Place(NamedTuple):
     """The position of a query in a stream."""
 
     storage_topic_id: int
-    """Of no other topic, ever: one that has the same name is not taken for it."""
+    """The topic's id: a later topic of the same name has another."""
     offset: int
-    """Of the next record."""
+    """The offset of the next record."""
     is_end: bool = False
     """No record will ever have that offset: the stream was sealed there."""
 
 
 Progress = Mapping[str, Place]
-"""By stream. One that is not in it has not been begun: its next offset is 0."""
+"""By stream. A stream that is missing has not been begun: its next offset is 0."""
 
 _INCARNATION = "incarnation"
-"""No stream has that name."""
+"""The key of the data's incarnation among those of streams; no stream has that name."""
 
 
 class Offsets(NamedTuple):
@@ -52,7 +52,7 @@ class Offsets(NamedTuple):
 
     progress: Progress
     incarnation: str
-    """Of the daemon's data; empty where an older version wrote them."""
+    """The id of the daemon's data; empty if an older version wrote them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,12 @@ class KeptStream:
     end: int
     bytes: int
     sealed: bool
-    """Whether nothing comes behind its end any more."""
+    """Whether no more records will come after its end."""
 
 
 def kept_of(topic: Topic, streams: "frozenset[str] | None") -> list[KeptStream]:
-    """The streams of a topic that take records, or did, older storage topics first; some of them,
-    where it is said which.
+    """The streams of a topic that take or took records, older storage topics first; only the named
+    ones, if some are named.
     """
     every = [
         KeptStream(
@@ -108,17 +108,17 @@ def next_end(
     targets: Progress | None = None,
     fail_on_loss: bool = True,
 ) -> Progress:
-    """Where the batch behind this progress ends; the same progress where there is nothing to read.
+    """Where the batch after this progress ends; the same progress if there is nothing to read.
 
-    What was read to its end and sealed since is said in the progress, by a batch without records
-    if need be: nobody could tell it any more once the storage topic is gone.
+    If a stream was read to its end and then sealed, the progress notes that, if need be by a batch
+    without records: once the storage topic is gone, nobody could tell any more.
 
     Args:
         progress: what was read before.
         kept: older storage topics first.
-        records_max: of the batch, about.
-        targets: nothing behind them is read; streams that are not in them are left alone.
-        fail_on_loss: else what is not kept any more is passed over.
+        records_max: about how many records the batch has.
+        targets: nothing behind them is read; streams that are missing in them are left alone.
+        fail_on_loss: otherwise records that are no longer kept are passed over.
 
     Raises:
         OffsetOutOfRange: what is to be read next is not kept.
@@ -172,7 +172,7 @@ def ranges_between(
 
 
 def offsets_to_json(offsets: Offsets) -> dict[str, object]:
-    """As Spark keeps them in its checkpoint."""
+    """Progress as Spark keeps it in its checkpoint."""
     places = {stream: _place_to_json(place) for stream, place in sorted(offsets.progress.items())}
     return {_INCARNATION: offsets.incarnation, **places}
 
@@ -183,7 +183,7 @@ def _place_to_json(place: Place) -> dict[str, int | bool]:
 
 
 def offsets_from_json(kept: Mapping[str, Any]) -> Offsets:
-    """What `offsets_to_json` gave.
+    """The reverse of `offsets_to_json`.
 
     Raises:
         IllegalArgument: it is something else.
@@ -204,7 +204,7 @@ def offsets_from_json(kept: Mapping[str, Any]) -> Offsets:
 
 
 def require_same_data(topic: Topic, *known: Offsets) -> None:
-    """Make sure that offsets mean the records that they meant when they were written.
+    """Make sure that offsets still mean the same records as when they were written.
 
     Raises:
         CheckpointOfOtherData: they are of other data than the topic's.
@@ -241,7 +241,8 @@ def _end(stream: KeptStream, at: int, targets: Progress | None) -> int:
 
 
 def _shares(lags: Mapping[str, int], records_max: int | None) -> dict[str, int]:
-    """How many offsets each stream gives: together as many as were asked for, if there are."""
+    """How many offsets each stream gives: together as many as were asked for, if there are
+    enough."""
     total = sum(lags.values())
     if records_max is None or total <= records_max:
         return dict(lags)

@@ -1,8 +1,8 @@
-"""Items that a loop reads ahead for a thread that cannot await, up to a bound.
+"""Items that an event loop reads ahead for a thread that cannot await, up to a bound.
 
-Spark's workers are plain functions. A loop in a thread beside one reads on while Spark takes what
-came. Invariant: whoever leaves the block has ended the reading; an error of the reading is raised
-where its next item would come.
+Spark's workers are plain functions. A loop in a thread beside one reads on while Spark consumes
+items. Invariant: leaving the block ends the reading; an error of the reading is raised where its
+next item would come.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from contextlib import aclosing
 from typing import Generic, TypeVar
 
 BATCHES_AHEAD = 4
-"""Read ahead of what Spark takes: the next answer is under way while a batch is passed on, and
+"""How much is read ahead of Spark: the next answer is under way while a batch is passed on, and
 memory stays flat however large a slice is."""
 
 JOIN_S = 30.0

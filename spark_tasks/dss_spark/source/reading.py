@@ -1,6 +1,6 @@
 """Reads a slice, in a task: batches of the columns that Spark asked for.
 
-Dead letters are taken apart behind the reading: what is asked again is said in offsets of queues.
+Dead letters are decoded after the reading, because repeated requests count in offsets of queues.
 
 Invariant: a slice gives the same records each time that it is read, or an error. This module must
 not know Spark.
@@ -57,7 +57,7 @@ async def _batches(
 
 
 def _records(lane: str, found: pa.Table, options: SourceOptions) -> Iterable[tuple[str, pa.Table]]:
-    """As they are, or what entries of queues are of."""
+    """The records as they are, or those in entries of queues."""
     if not options.dead_letters:
         return ((lane, found),)
     from dss_bulk.dead_letters import opened

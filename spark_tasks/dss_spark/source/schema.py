@@ -1,6 +1,6 @@
 """The one schema of the data source: its columns, and what each is in the SQL of Spark.
 
-Invariant: what a scan has is a choice of these columns. This module loads neither Spark nor Arrow:
+Invariant: a scan has a choice of these columns. This module loads neither Spark nor Arrow, because
 whoever plans a read needs neither.
 """
 
@@ -46,10 +46,10 @@ def spark_schema(names: Sequence[str]) -> str:
 
 
 def require_columns(names: Sequence[str], known: Collection[str]) -> None:
-    """Make sure that there are such columns, each named once.
+    """Make sure that the columns exist, each named once.
 
     Raises:
-        IllegalArgument: there is none of a name, or none is named.
+        IllegalArgument: a column does not exist, or none is named.
     """
     unknown = [name for name in names if name not in known]
     if unknown or not names or len(set(names)) < len(names):

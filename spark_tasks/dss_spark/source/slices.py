@@ -1,9 +1,9 @@
-"""Cuts what is read into slices: what one task reads. Pure.
+"""Cuts a read into slices: what one task reads. Pure.
 
-A large range is cut where its share of bytes says; small ones that follow each other share a slice,
-so that a topic of a thousand thin streams is no thousand tasks.
+A large range is cut by bytes; small ones that follow each other share a slice, so that a topic of a
+thousand thin streams does not become a thousand tasks.
 
-Invariant: each offset is in one slice, in the order in which the ranges came.
+Invariant: each offset is in one slice, in the order of the ranges.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ from itertools import pairwise
 from dss_client.job_values import SourceRange
 
 SLICES_MAX = 100_000
-"""Tasks of one scan: more than that, and Spark's driver does nothing else."""
+"""Most tasks of one scan: with more, Spark's driver would do nothing else."""
 
 
 Slice = tuple[SourceRange, ...]
@@ -21,14 +21,14 @@ Slice = tuple[SourceRange, ...]
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """A range, and how large it is, about."""
+    """A range, and about how large it is."""
 
     range: SourceRange
     bytes: int
 
 
 def sliced(ranges: Sequence[Sized], slice_bytes: int) -> list[Slice]:
-    """Slices of about so many bytes each; larger ones where there would be too many."""
+    """Slices of about this many bytes each; larger ones if there would be too many."""
     ranges = [each for each in ranges if each.range.start < each.range.end]
     total = sum(each.bytes for each in ranges)
     return list(_gathered(ranges, max(slice_bytes, total // SLICES_MAX + 1)))

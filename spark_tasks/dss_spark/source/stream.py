@@ -1,11 +1,11 @@
 """``spark.readStream``: a topic, batch after batch, with offsets in the checkpoint.
 
 Spark keeps one reader of a query in a Python process of its own, and asks it before each batch;
-tasks have copies. Whatever has to outlive that process is in the offsets, which Spark stores before
+tasks have copies. State that must outlive that process is in the offsets, which Spark stores before
 it reads and gives back after a restart.
 
-Invariant: what a batch reads follows from its two offsets alone, so a batch that is done again
-reads the same records. `dss_spark.source.progress` decides; this module asks and passes on.
+Invariant: a batch is determined by its two offsets alone, so a repeated batch reads the same
+records. `dss_spark.source.progress` decides; this module only asks and passes on.
 """
 
 import asyncio
@@ -49,12 +49,12 @@ OffsetsAsJson = dict[str, Any]
 
 
 class DssStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what was appended since the batch before."""
+    """Reads records that were appended since the last batch."""
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
         self.targets: Progress | None = None
-        """The ends at the start of a query that reads only up to there."""
+        """The ends of streams at the start of a query that reads only up to there."""
 
     def initialOffset(self) -> OffsetsAsJson:
         """Where the first batch begins."""
@@ -100,7 +100,7 @@ class DssStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return records_in(partition, self.options, self.options.subject)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Read up to what is there now, and no further."""
+        """Read what is there now, and no further."""
         with noted():
             self.targets = _ends(self._kept(self._described()))
 
@@ -119,7 +119,7 @@ class DssStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Offsets(beginning(places, self._kept(topic)), topic.incarnation)
 
     def _described(self, *known: Offsets) -> Topic:
-        """The topic as it is; offsets that are known have to be of its data."""
+        """The present description of the topic; known offsets must be of its data."""
 
         async def described(client: Client) -> Topic:
             return await client.topics.describe(self.options.topic)
