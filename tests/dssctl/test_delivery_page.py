@@ -3,11 +3,10 @@
 import re
 import shlex
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
-from support.dssctl_call import Completed
+from support.dssctl_call import Daemon
 from support.started_program import ProgramProcess
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/delivery.md").read_text()
@@ -15,12 +14,6 @@ STORY = PAGE.partition("## The story of a key")[2].partition("\n## ")[0]
 SPAN = re.compile(r"\b\d+(ms|s)\b")
 REFUSED = 6
 PATIENCE_S = 60.0
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
 
 
 def block(language: str) -> str:

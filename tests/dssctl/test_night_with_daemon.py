@@ -5,22 +5,15 @@ import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol
 
 from dss_client import Client, Record, connect
-from support.dssctl_call import Completed
+from support.dssctl_call import Daemon
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/delivery.md"
 PATIENCE_S = 60.0
 CUSTOMERS = 6
 ORDERS = 30
 GROUP = "$share/billing/orders/#"
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
 
 
 class Consumers:

@@ -4,29 +4,13 @@ import json
 import shlex
 import subprocess
 from pathlib import Path
-from typing import Any, Protocol
 
 import pytest
 
-from support.dssctl_call import Completed
+from support.dssctl_call import Daemon, item, ok
 from support.started_program import ProgramProcess
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
-
-
-def ok(done: Completed) -> bytes:
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
-
-
-def item(done: Completed) -> dict[str, Any]:
-    return dict(json.loads(ok(done))["item"])
 
 
 @pytest.fixture(scope="module")

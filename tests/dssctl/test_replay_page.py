@@ -6,24 +6,17 @@ import re
 import shlex
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
 import dss_client
-from support.dssctl_call import Completed
+from support.dssctl_call import Daemon
 from support.prerequisites import need_spark
 from support.proof_share import only_in_proof
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/replay.md").read_text()
 BEGIN, END = "2026-11-20T13:05:00Z", "2026-11-20T13:40:00Z"
 PRICES = 40
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
 
 
 def blocks(language: str) -> list[str]:
