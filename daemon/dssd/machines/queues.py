@@ -156,7 +156,7 @@ class QueueState:
         """With these dead letters done, counted as moved by an operator; those that had left
         before are noted."""
         progress = self.progress.with_acked(ranges)
-        more = _covered(progress) - _covered(self.progress)
+        more = progress.acked_count() - self.progress.acked_count()
         fate = replace(self.fate, counts=self.fate.counts.plus("moved", more))
         done = ((0, self.progress.floor), *self.progress.ranges)
         left = without(ranges, without(ranges, normalised(done)))
@@ -180,10 +180,6 @@ class QueueState:
 def _newest(asked: Redrive | Errand) -> tuple[int, bool]:
     """Sorts by operation. Of one operation, empty ranges win: it was stopped, or is done."""
     return asked.operation, not asked.ranges
-
-
-def _covered(progress: Progress) -> int:
-    return progress.floor + progress.acked_above_floor()
 
 
 Queues = tuple[QueueState, ...]
