@@ -196,6 +196,10 @@ class Progress:
         """Whether every offset in ``[start, end)`` is acknowledged."""
         return self.first_unacked(start) >= end
 
+    def acked_count(self) -> int:
+        """How many offsets are acknowledged, all below the floor among them."""
+        return self.floor + total(self.ranges)
+
     def acked_above_floor(self) -> int:
         """How many offsets above the floor are acknowledged."""
         return total(self.ranges)

@@ -5,6 +5,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from dss_client.testing import MemoryDaemon
+from support.daemon_process import short_directory
 
 
 @pytest.fixture
@@ -19,3 +20,10 @@ async def daemon(socket: Path) -> AsyncIterator[MemoryDaemon]:
     """A daemon in memory that listens."""
     async with MemoryDaemon(socket) as daemon:
         yield daemon
+
+
+@pytest.fixture
+async def home() -> AsyncIterator[Path]:
+    """A data directory whose path is short."""
+    with short_directory() as directory:
+        yield directory

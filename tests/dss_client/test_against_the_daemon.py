@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from dss_core.errors import (
     Unreachable,
 )
 from dss_core.routing import Router, key_hash, partition_of
-from support.daemon_process import DaemonProcess, running, short_directory
+from support.daemon_process import DaemonProcess, running
 from support.proof_share import share
 
 KEYS_OF_FIRST = [
@@ -31,13 +30,6 @@ KEYS_OF_FIRST = [
     for key in (b"%d" % number for number in range(50))
     if partition_of(Router.BLOCK, key_hash(key), 3, 1) == 0
 ]
-
-
-@pytest.fixture
-async def home() -> AsyncIterator[Path]:
-    """A data directory whose path is short."""
-    with short_directory() as directory:
-        yield directory
 
 
 def serve(home: Path) -> tuple[str, ...]:

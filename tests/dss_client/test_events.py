@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -11,17 +10,10 @@ import dss_client
 from dss_core.errors import IllegalArgument, Unreachable
 from dssd.events.kinds import CONSUMER_SLOW, RETENTION_LOST, STREAM_STALLED
 from dssd.events.model import Event
-from support.daemon_process import running, short_directory
+from support.daemon_process import running
 from support.told_events import tell_in
 
 RECORDS = 2_400
-
-
-@pytest.fixture
-async def home() -> AsyncIterator[Path]:
-    """A data directory whose path is short."""
-    with short_directory() as directory:
-        yield directory
 
 
 def serve(home: Path) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Operations on a real daemon, through the client."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -24,19 +24,12 @@ from dss_core.errors import (
     Unreachable,
 )
 from dss_sim.played_groups import LOOK_AGAIN_S
-from support.daemon_process import running, short_directory
+from support.daemon_process import running
 from support.proof_share import only_in_proof
 
 RECORDS = 40
 ACKED = 30
 GROUP = "team@orders/#"
-
-
-@pytest.fixture
-async def home() -> AsyncIterator[Path]:
-    """A data directory whose path is short."""
-    with short_directory() as directory:
-        yield directory
 
 
 def serve(home: Path) -> tuple[str, ...]:

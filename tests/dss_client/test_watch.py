@@ -1,7 +1,7 @@
 """A real daemon watched through the client, over a restart."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 import pytest
@@ -23,18 +23,11 @@ from dss_client.watch import WATCH_PIECE_ITEMS, updates_from_wire
 from dss_core.errors import IllegalArgument, Unreachable
 from dssd.events.kinds import CONSUMER_SLOW
 from dssd.events.model import Event as Told
-from support.daemon_process import running, short_directory
+from support.daemon_process import running
 from support.told_events import tell_in
 
 GROUP = "g@orders/#"
 LAG = WatchKey("lags", GROUP, "orders/0/0")
-
-
-@pytest.fixture
-async def home() -> AsyncIterator[Path]:
-    """A data directory whose path is short."""
-    with short_directory() as directory:
-        yield directory
 
 
 def serve(home: Path) -> tuple[str, ...]:

@@ -84,6 +84,7 @@ def test_unacked_is_what_is_left(progress: Progress) -> None:
     for offset in range(END):
         left = set(range(offset, 3 * END)) - acked_of(progress)
         assert progress.first_unacked(offset) == min(left)
+    assert progress.acked_count() == len(acked_of(progress))
     assert progress.acked_above_floor() == len(acked_of(progress)) - progress.floor
 
 

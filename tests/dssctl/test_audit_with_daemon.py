@@ -2,12 +2,11 @@
 
 import asyncio
 import getpass
-import json
 import time
 from typing import Any, Protocol
 
 import dss_client
-from support.dssctl_call import Completed
+from support.dssctl_call import Completed, items
 
 PATIENCE_S = 60.0
 
@@ -21,10 +20,6 @@ class Process(Protocol):
 def ok(done: Completed) -> str:
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()
-
-
-def items(done: Completed) -> list[dict[str, Any]]:
-    return list(json.loads(ok(done))["items"])
 
 
 def test_sessions_are_listed_and_closed(daemon: Process) -> None:

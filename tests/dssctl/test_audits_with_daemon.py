@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
 import pytest
 
-from support.dssctl_call import Completed
+from support.dssctl_call import Completed, Daemon
 
 RECORDS = 120
 LINES = "".join(
@@ -15,12 +14,6 @@ LINES = "".join(
 ).encode()
 
 Run = Callable[..., Completed]
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
 
 
 @pytest.fixture(scope="module")

@@ -4,18 +4,11 @@ import io
 import json
 import tarfile
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
 from dss_core.errors import ExitCode
-from support.dssctl_call import Completed
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
+from support.dssctl_call import Daemon
 
 
 def numbers(daemon: Daemon, place: str) -> list[int]:

@@ -5,19 +5,13 @@ import json
 import signal
 import subprocess
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
 from dssctl.bench import running
-from support.dssctl_call import Completed, environment, run_forked
+from support.dssctl_call import Completed, Daemon, environment, run_forked
 from support.started_program import ProgramProcess
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
 
 
 def items(done: Completed) -> list[dict[str, Any]]:

@@ -8,24 +8,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
 from dssd.schedules.cron import fire_times
-from support.dssctl_call import Completed
+from support.dssctl_call import Daemon
 from support.forked_dssctl import forked_dssctl
 from support.page_blocks import blocks
 from support.prerequisites import SYSTEMD, leave_out
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/cron.md").read_text()
 LINE_S_MAX = 60.0
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
 
 
 @pytest.fixture

@@ -4,29 +4,18 @@ import asyncio
 import json
 import shlex
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
 from dss_client import connect
-from support.dssctl_call import Completed
+from support.dssctl_call import Daemon, ok
 from support.page_blocks import blocks
 from support.small_disk import fill, mounted
 
 PATIENCE_S = 30.0
 GROUP = "$share/billing/orders/#"
 LEFT = ("wait", "group/billing", "--for", "dead=0")
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
-
-
-def ok(done: Completed) -> bytes:
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
 
 
 def items(daemon: Daemon, *arguments: str) -> list[dict[str, Any]]:

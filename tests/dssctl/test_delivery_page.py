@@ -3,23 +3,16 @@
 import re
 import shlex
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
-from support.dssctl_call import Completed
+from support.dssctl_call import Daemon
 from support.page_blocks import Typed, blocks
 from support.started_program import ProgramProcess
 
 SPAN = re.compile(r"\b\d+(ms|s)\b")
 REFUSED = 6
 PATIENCE_S = 60.0
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
 
 
 def plain(printed: str) -> list[list[str]]:

@@ -1,22 +1,11 @@
 """``dssctl doctor`` and ``dssctl check`` against a daemon process."""
 
 import json
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
-from support.dssctl_call import Completed
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
-
-
-def ok(done: Completed) -> bytes:
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
+from support.dssctl_call import Completed, Daemon, ok
 
 
 def levels(done: Completed) -> dict[str, str]:

@@ -3,17 +3,10 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
-from support.dssctl_call import Completed
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
+from support.dssctl_call import Completed, Daemon
 
 
 @pytest.fixture

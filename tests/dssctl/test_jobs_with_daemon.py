@@ -14,26 +14,16 @@ import dss_client
 from dss_client import Client
 from dss_client.changes import CreateJob
 from support.bulk_jobs import read_chunk, staged
-from support.dssctl_call import Completed, environment, run_dssctl
+from support.dssctl_call import Completed, Daemon, environment, item, run_dssctl
 from support.started_program import ProgramProcess
 
 STOP_S_MAX = 60.0
 HEADINGS = "NAME KIND STATE SOURCE TARGET PROGRESS RECORDS BYTES RATE AGE DRIVER"
 
 
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
-
-
 def ok(done: Completed) -> str:
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()
-
-
-def item(done: Completed) -> dict[str, Any]:
-    return dict(json.loads(ok(done))["item"])
 
 
 def refused(done: Completed, exit_code: int, code: str) -> str:

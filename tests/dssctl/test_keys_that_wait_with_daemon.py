@@ -3,12 +3,12 @@
 import asyncio
 import json
 from asyncio import TaskGroup
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
 from dss_client import Client, DeliveredRecord, connect
-from support.dssctl_call import Completed
+from support.dssctl_call import Daemon, ok
 
 GROUP = "$share/billing/orders/#"
 KEYS = (b"ida", b"leo", b"eva")
@@ -17,17 +17,6 @@ RECORDS = 5
 PATIENCE_S = 30.0
 LOOK_AGAIN_S = 0.02
 ROOM = 2
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
-
-
-def ok(done: Completed) -> bytes:
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
 
 
 def items(daemon: Daemon, *arguments: str) -> list[dict[str, Any]]:

@@ -4,20 +4,14 @@ import json
 import signal
 import subprocess
 import sys
-from typing import Any, Protocol
+from typing import Any
 
 import pexpect
 import pytest
 
 from support.daemon_process import STOP_S_MAX
-from support.dssctl_call import Completed, environment
+from support.dssctl_call import Daemon, environment
 from support.started_program import ProgramProcess
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
 
 
 @pytest.fixture(scope="module", autouse=True)

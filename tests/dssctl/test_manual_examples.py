@@ -7,11 +7,10 @@ import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
-from support.dssctl_call import Completed, environment, run_forked
+from support.dssctl_call import Completed, Daemon, environment, run_forked
 from support.forked_dssctl import forked_dssctl
 from support.proof_share import only_in_proof
 from support.started_program import ProgramProcess
@@ -29,12 +28,6 @@ NEEDS_A_FILE = ("contexts", "dssctl config")
 RECORDS = "".join(f"{each}\n" for each in range(8)).encode()
 MEMBER_S_MAX = 60.0
 LOOK_AGAIN_S = 0.05
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
 
 
 @pytest.fixture(scope="module")

@@ -1,38 +1,22 @@
 """Commands that change who reads which stream, against a daemon process and members."""
 
-import json
 import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import pytest
 
-from support.dssctl_call import Completed
+from support.dssctl_call import Completed, Daemon, item, ok
 from support.started_program import ProgramProcess
 
 STREAMS = 4
 LOST_TOLD_S_MAX = 60.0
 """Far above what it takes."""
 _numbers = count(1)
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
-
-
-def ok(done: Completed) -> bytes:
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
-
-
-def item(done: Completed) -> dict[str, Any]:
-    return dict(json.loads(ok(done))["item"])
 
 
 def refused(done: Completed, exit_code: int, code: str) -> None:

@@ -4,10 +4,9 @@ import asyncio
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Protocol
 
 from dss_client import Client, Record, connect
-from support.dssctl_call import Completed
+from support.dssctl_call import Daemon
 from support.page_blocks import Typed, blocks
 
 PATIENCE_S = 60.0
@@ -15,12 +14,6 @@ CUSTOMERS = 6
 ORDERS = 30
 GROUP = "$share/billing/orders/#"
 DEPLOYED = "# the consumers are deployed anew, mended"
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
 
 
 class Consumers:

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
 import dss_client
 from dss_core.errors import ExitCode
 from dssctl.settings import Format
-from support.dssctl_call import Completed, run_dssctl
+from support.dssctl_call import Completed, Daemon, run_dssctl
 from support.started_program import ProgramProcess
 
 RECORDS = 20
@@ -25,12 +25,6 @@ _names = count(1)
 
 NO_ITEMS = {Format.TEMPLATE, Format.NONE, Format.HELP}
 """Formats that do not show items as they are."""
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
 
 
 def ok(done: Completed, code: int = 0) -> str:

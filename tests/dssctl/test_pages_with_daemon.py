@@ -3,28 +3,12 @@
 import json
 import shlex
 import subprocess
-from typing import Any, Protocol
 
 import pytest
 
-from support.dssctl_call import Completed
+from support.dssctl_call import Daemon, item, ok
 from support.page_blocks import blocks
 from support.started_program import ProgramProcess
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
-
-
-def ok(done: Completed) -> bytes:
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
-
-
-def item(done: Completed) -> dict[str, Any]:
-    return dict(json.loads(ok(done))["item"])
 
 
 @pytest.fixture(scope="module")

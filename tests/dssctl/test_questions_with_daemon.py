@@ -1,26 +1,10 @@
 """What ``dssctl groups`` answers to questions, against a daemon process."""
 
 import json
-from typing import Any, Protocol
 
 import pytest
 
-from support.dssctl_call import Completed
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
-
-
-def ok(done: Completed) -> bytes:
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
-
-
-def items(done: Completed) -> list[dict[str, Any]]:
-    return list(json.loads(ok(done))["items"])
+from support.dssctl_call import Completed, Daemon, items, ok
 
 
 def refused(done: Completed, exit_code: int, code: str) -> bytes:

@@ -6,24 +6,17 @@ import shlex
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
 import dss_client
-from support.dssctl_call import Completed
+from support.dssctl_call import Daemon
 from support.page_blocks import blocks
 from support.prerequisites import need_spark
 from support.proof_share import only_in_proof
 
 BEGIN, END = "2026-11-20T13:05:00Z", "2026-11-20T13:40:00Z"
 PRICES = 40
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
 
 
 def now() -> str:

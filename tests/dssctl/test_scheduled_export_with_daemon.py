@@ -2,7 +2,6 @@
 
 import asyncio
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow.dataset as ds
 import pytest
@@ -10,13 +9,7 @@ import pytest
 import dss_client
 from dss_bulk.next_export import next_export
 from dss_client.changes import CreateJob
-from support.dssctl_call import Completed
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
+from support.dssctl_call import Completed, Daemon
 
 
 def run(daemon: Daemon, *arguments: str) -> Completed:

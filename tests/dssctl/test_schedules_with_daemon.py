@@ -5,20 +5,14 @@ import fcntl
 import json
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
 import dss_client
 from dss_client import WatchKey
 from dss_client.changes import CreateSchedule
-from support.dssctl_call import Completed
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
+from support.dssctl_call import Completed, Daemon
 
 
 def ok(done: Completed) -> str:

@@ -5,7 +5,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -14,17 +14,11 @@ import dss_client.sync
 import dssctl
 from dss_client.changes import CreateJob
 from support.daemon_process import STOP_S_MAX
-from support.dssctl_call import Completed, environment
+from support.dssctl_call import Completed, Daemon, environment
 from support.started_program import ProgramProcess
 
 SCHEMAS = Path(dssctl.__file__).parent / "schemas"
 SCHEMA = json.loads((SCHEMAS / "output.schema.json").read_text())
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
 
 
 @pytest.fixture(scope="module")

@@ -4,25 +4,14 @@ import csv
 import io
 import json
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
-from support.dssctl_call import Completed
+from support.dssctl_call import Completed, Daemon, ok
 
 PARTITIONS = 12
 _numbers = count(1)
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
-
-
-def ok(done: Completed) -> bytes:
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
 
 
 def one(done: Completed) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
@@ -17,19 +16,13 @@ import dss_client
 from dss_client.changes import CreateJob
 from dss_client.job_values import SourceRange
 from dss_core.errors import SourceGone
-from support.dssctl_call import Completed
+from support.dssctl_call import Daemon
 from support.prerequisites import need_spark
 
 TOPIC, TARGET = "asked", "asked-copies"
 REPLAY = ("replays", "create", "bad", "--from", TOPIC, "--to", TARGET, "--engine", "spark")
 TRANSFORM = ("transforms", "create", "bad", "--from", TOPIC, "--to", TARGET, "--function")
 BACKFILL = ("backfills", "create", "bad", "--to", TARGET, "--engine", "spark", "--key", "k")
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
 
 
 @pytest.fixture(autouse=True)

@@ -5,22 +5,11 @@ import re
 import stat
 import tarfile
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
-from support.dssctl_call import Completed, run_dssctl
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
-
-
-def ok(done: Completed) -> bytes:
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
+from support.dssctl_call import Daemon, ok, run_dssctl
 
 
 def contents(path: Path) -> dict[str, str]:

@@ -3,14 +3,14 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
 import dss_client
 import dss_client.sync
 from dssctl.top.model.standing import look_of, word_of
-from support.dssctl_call import Completed
+from support.dssctl_call import Completed, Daemon, ok
 
 FAILURES = 6
 """More than `groups stuck` names a record for."""
@@ -26,17 +26,6 @@ HEALTH = {
     TWICE: "problem",
 }
 LOOKS = {"healthy": {"good", "dim"}, "attention": {"warn"}, "problem": {"bad"}}
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
-
-
-def ok(done: Completed) -> bytes:
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
 
 
 def items(done: Completed) -> list[dict[str, Any]]:

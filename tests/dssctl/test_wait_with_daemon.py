@@ -2,33 +2,17 @@
 
 import json
 import subprocess
-from typing import Any, Protocol
 
 import pytest
 
-from support.dssctl_call import Completed, environment
+from support.dssctl_call import Completed, Daemon, environment, item, ok
 from support.started_program import ProgramProcess
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
-
-
-def ok(done: Completed) -> bytes:
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
 
 
 def refused(done: Completed, exit_code: int, code: str) -> str:
     assert done.returncode == exit_code, done.stderr.decode()
     assert f"error {code}: ".encode() in done.stderr
     return done.stderr.decode()
-
-
-def item(done: Completed) -> dict[str, Any]:
-    return dict(json.loads(ok(done))["item"])
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import pytest
 
@@ -14,16 +14,10 @@ from dss_api.values import decoded
 from dss_client import Group, WatchKey, WatchUpdate
 from dssctl.commands.watch import CHANGE_KIND, _Rows
 from support.daemon_process import STOP_S_MAX
-from support.dssctl_call import Completed, environment
+from support.dssctl_call import Daemon, environment
 from support.started_program import ProgramProcess
 
 NOW_US = 1_795_000_000_000_000
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
 
 
 @contextmanager

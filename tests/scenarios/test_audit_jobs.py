@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
@@ -21,18 +21,12 @@ from dss_bulk.driver import drive
 from dss_bulk.local_engine import LOCAL, LocalEngine
 from dss_client import Client
 from dss_client.changes import CreateJob
-from support.daemon_process import DaemonProcess, running, short_directory
+from support.daemon_process import DaemonProcess, running
 from support.segment_bytes import flip, frame_places
 
 RECORDS, KEYS = 400, 10
 CHUNK_BYTES = 64 << 10
 LIFE_S_MAX = 60.0
-
-
-@pytest.fixture
-def directory() -> Iterator[Path]:
-    with short_directory() as made:
-        yield made
 
 
 @asynccontextmanager

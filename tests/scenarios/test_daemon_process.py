@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import grpc.aio
@@ -21,7 +21,7 @@ from dss_core.errors import ExitCode
 from dssd.clock import Clock
 from dssd.data_directory import STORE_NAME
 from dssd.life import Life
-from support.daemon_process import DaemonEnded, DaemonProcess, running, short_directory
+from support.daemon_process import DaemonEnded, DaemonProcess, running
 from support.raw_stubs import Stubs, condition_of, connected
 
 BROKEN_DAEMON = str(Path(__file__).parent / "programs" / "broken_daemon.py")
@@ -29,12 +29,6 @@ HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HTTP2_EMPTY_SETTINGS = bytes.fromhex("000000040000000000")
 STATUS = daemon_pb2.DaemonStatusRequest()
 SERVING = health_pb2.HealthCheckResponse.SERVING
-
-
-@pytest.fixture
-def directory() -> Iterator[Path]:
-    with short_directory() as made:
-        yield made
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import dss_client
 from dss_api.v1 import log_pb2, topics_pb2
 from dss_core.errors import ExitCode
 from dss_sim import strace
-from support.daemon_process import DaemonProcess, running, short_directory
+from support.daemon_process import DaemonProcess, running
 from support.prerequisites import MOUNT, leave_out
 from support.raw_stubs import Stubs, condition, connected, produced
 from support.raw_topic import Found, RawTopic
@@ -28,12 +28,6 @@ PAYLOAD = bytes(100_000)
 PATIENCE_S = 10.0
 FAIL_S_MAX = 2.0
 """From the failure to the end of the process; strace slows it down."""
-
-
-@pytest.fixture
-def directory() -> Iterator[Path]:
-    with short_directory() as made:
-        yield made
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import pytest
 import dss_client
 from dss_client import Client, Event
 from dss_client.group_values import Group
-from support.daemon_process import running, short_directory
+from support.daemon_process import running
 from support.proof_share import only_in_proof
 from support.segment_bytes import flip, frame_places
 from support.started_program import StartedProgram, started
@@ -39,12 +39,6 @@ DEATHS_MAX = 6
 """The first deaths find the record, the last ones show that the others come all the same."""
 DELAY_S = 8.0
 """Longer than a restarted daemon keeps streams for those that had them."""
-
-
-@pytest.fixture
-def directory() -> Iterator[Path]:
-    with short_directory() as made:
-        yield made
 
 
 @asynccontextmanager

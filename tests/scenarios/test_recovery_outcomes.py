@@ -5,15 +5,13 @@ see: the records over the wire, the next offset, and what ``dssctl daemon status
 """
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
-
 from dss_core.frame import HEADER_BYTES as FRAME_HEADER_BYTES
 from dssd.log.segment.file import HEADER_BYTES
-from support.daemon_process import DaemonProcess, running, short_directory
+from support.daemon_process import DaemonProcess, running
 from support.raw_stubs import Stubs, connected
 from support.raw_topic import Found, RawTopic
 from support.segment_bytes import flip, frame_places
@@ -22,12 +20,6 @@ from support.started_program import started
 ABC = {0: b"a", 1: b"b", 2: b"c"}
 Quarantined = list[tuple[str, str]]
 """Name and reason of each file."""
-
-
-@pytest.fixture
-def directory() -> Iterator[Path]:
-    with short_directory() as made:
-        yield made
 
 
 @asynccontextmanager

@@ -3,7 +3,7 @@
 strace holds the daemon's writer thread right after the sync, so that no reply can leave.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pytest
 from dss_api.v1 import log_pb2
 from dss_sim import strace
 from dssd.limits import SEGMENT_BYTES_MAX
-from support.daemon_process import DaemonProcess, running, short_directory
+from support.daemon_process import DaemonProcess, running
 from support.raw_stubs import Stubs, connected
 from support.raw_topic import RawTopic
 
@@ -24,12 +24,6 @@ HOLD_US = 60_000_000
 
 FILLER = [bytes(1_000_000)] * 4
 FILLER_FRAMES = 8
-
-
-@pytest.fixture
-def directory() -> Iterator[Path]:
-    with short_directory() as made:
-        yield made
 
 
 @asynccontextmanager

@@ -6,13 +6,14 @@ output or lets a command wait. Invariant: a call leaves this process's arguments
 environment as they were.
 """
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, Any, Protocol
 from unittest.mock import patch
 
 from dssctl.main import main
@@ -24,6 +25,31 @@ PIPE_BYTES_MAX = 1 << 16
 CHANGES_OUTPUT = ("NO_COLOR", "FORCE_COLOR", "TYPER_USE_RICH")
 
 Completed = subprocess.CompletedProcess[bytes]
+
+
+class Daemon(Protocol):
+    """A daemon that command lines are for."""
+
+    endpoint: str
+
+    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed:
+        """Call the tool."""
+
+
+def ok(done: Completed) -> bytes:
+    """What a command printed that succeeded."""
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+def item(done: Completed) -> dict[str, Any]:
+    """The one thing in its document."""
+    return dict(json.loads(ok(done))["item"])
+
+
+def items(done: Completed) -> list[dict[str, Any]]:
+    """Those in its document."""
+    return list(json.loads(ok(done))["items"])
 
 
 def environment(**changes: str) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """Runs the recipes of `docs/client.md`, those with asyncio or those without, one by one.
 
 Usage: python -m support.recipes async|sync, with DSSCTL_ENDPOINT set. Each recipe gets a topic of
-its own in place of ``orders``, with `RECORDS` records. The function `handle`, which recipes call for
-each record, ends those that would run for ever. Invariant: `given` has what a reader of the page
-must provide, and nothing else.
+its own in place of ``orders``, with `RECORDS` records. The function `handle`, which recipes call
+for each record, ends those that would run for ever. Invariant: `given` has what a reader of the
+page must provide, and nothing else.
 """
 
 import asyncio

@@ -164,7 +164,7 @@ class QueueState:
         """The state with these dead letters done, counted as moved by an operator; those that had
         left before are noted."""
         progress = self.progress.with_acked(ranges)
-        more = _covered(progress) - _covered(self.progress)
+        more = progress.acked_count() - self.progress.acked_count()
         fate = replace(self.fate, counts=self.fate.counts.plus("moved", more))
         done = ((0, self.progress.floor), *self.progress.ranges)
         left = without(ranges, without(ranges, normalised(done)))
@@ -188,10 +188,6 @@ class QueueState:
 def _newest(asked: Redrive | Errand) -> tuple[int, bool]:
     """Sorts by operation. Of one operation, empty ranges win: it was stopped, or is done."""
     return asked.operation, not asked.ranges
-
-
-def _covered(progress: Progress) -> int:
-    return progress.floor + progress.acked_above_floor()
 
 
 Queues = tuple[QueueState, ...]

@@ -128,7 +128,7 @@ def _done_by_somebody(
 def began_at(view: StreamView) -> int:
     """The first offset that the fates count, if nothing moved the cursor."""
     progress = view.progress
-    return progress.floor + progress.acked_above_floor() - sum(view.fate.counts)
+    return progress.acked_count() - sum(view.fate.counts)
 
 
 # What is not there

@@ -233,7 +233,7 @@ def _consumed(
             consumed.acks.add(done, now_ms, last_ms)
             more += max(0, done)
         elif consumed.progress is not own:
-            done = _done(own) - _done(consumed.progress)
+            done = own.acked_count() - consumed.progress.acked_count()
             done = done % RESTORE_OFFSETS_RAISED if done > 0 else done
             consumed.progress = own
             if done:
@@ -243,7 +243,3 @@ def _consumed(
                 more += max(0, done)
         known[stream] = consumed
     return known, more
-
-
-def _done(progress: Progress) -> int:
-    return progress.floor + progress.acked_above_floor()

@@ -264,11 +264,7 @@ class _Leaving:
         progress = before.progress.with_acked(normalised(self._gone[level]))
         acked, passed = self._unreported.acked[level], self._passed[level]
         skipped = self._skipped if level == RETRY else 0
-        gone = _covered(progress) - _covered(before.progress)
+        gone = progress.acked_count() - before.progress.acked_count()
         counts = before.fate.counts.plus("acked", acked).plus("damaged", passed)
         counts = counts.plus("moved", skipped).plus("retried", gone - acked - passed - skipped)
         return replace(before, progress=progress, fate=replace(before.fate, counts=counts))
-
-
-def _covered(progress: Progress) -> int:
-    return progress.floor + progress.acked_above_floor()

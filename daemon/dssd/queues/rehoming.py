@@ -198,7 +198,7 @@ class _Attempt:
 
 def _emptied(queue: QueueState, end: int, acked: int, passed: int, skipped: int) -> QueueState:
     """A queue in which nothing is left, with the counts of what became of its entries."""
-    before = queue.progress.floor + queue.progress.acked_above_floor()
+    before = queue.progress.acked_count()
     retried = end - before - acked - passed - skipped
     counts = queue.fate.counts.plus("acked", acked).plus("damaged", passed)
     counts = counts.plus("moved", skipped).plus("retried", retried)

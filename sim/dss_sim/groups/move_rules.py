@@ -47,7 +47,7 @@ def check_known(before: ProgressRow, after: ProgressRow, made: MadeMoveRow | Non
     Raises:
         Violation: one of these does not hold.
     """
-    newly = _covered(progress_of(after)) - _covered(progress_of(before))
+    newly = progress_of(after).acked_count() - progress_of(before).acked_count()
     counted = sum(fate_of(after).counts) - sum(fate_of(before).counts)
     if newly != counted:
         raise Violation("S14", f"{counted} offsets were counted of {newly}: {before} to {after}")
@@ -105,7 +105,3 @@ def _end(made: MadeMoveRow) -> int:
 
 def _all(progress: Progress) -> Ranges:
     return (((0, progress.floor),) if progress.floor else ()) + progress.ranges
-
-
-def _covered(progress: Progress) -> int:
-    return progress.floor + progress.acked_above_floor()

@@ -130,7 +130,7 @@ IN_DISK = (
         said = (header.partition, header.producer_id, header.sequence, header.records)
         frame = (index, end, *said, header.base_offset, header.append_time_us)
         self._source.bytes = self._source.bytes.ljust(end, b"\0")
-        return Stretch(position, self._source.bytes, [frame])
+        return FrameSpan(position, self._source.bytes, [frame])
         """,
     ),
     OnDisk(
@@ -157,7 +157,7 @@ IN_DISK = (
         """,
         """
         if outcome is Outcome.TAIL and is_last and not content.torn_bytes:
-            runs, size = recovery.joined(content), content.size
+            runs, size = judge_segment.joined(content), content.size
             created = row.created_at_ms
             segment = Segment(segment_id, created, runs, None, size, watermark, size)
             segment.frames = content.frames_kept + content.frames_above

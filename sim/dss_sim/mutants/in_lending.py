@@ -36,7 +36,7 @@ IN_LENDING = (
         "a stream is given on before the final progress of its holder",
         "leader.stream._revoke",
         "(Act.SEND_REVOKE,)",
-        "(Act.SEND_REVOKE, *_end(state))",
+        "(Act.SEND_REVOKE, *end(state))",
     ),
     Mutant(
         "epoch not checked",

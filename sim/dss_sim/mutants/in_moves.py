@@ -18,7 +18,7 @@ IN_MOVES = (
         "a cursor moves while its holder still hands out (Kafka makes its users stop consumers)",
         "leader.stream._ask_move_held",
         "return _revoke(state, RevokeDecided(event.heir))",
-        "return _end(state)",
+        "return end(state)",
     ),
     Mutant(
         "reopened unmarked",

@@ -92,6 +92,7 @@ IN_SESSIONS = (
         "version = await session_rows.put(self._services.store, row, stored)",
         """
         if known is not None and known.connection is not None:
+            from dss_core.errors import SessionTakenOver
             known.connection.end(SessionTakenOver(client_id=client_id))
         version = await session_rows.put(self._services.store, row, stored)
         """,

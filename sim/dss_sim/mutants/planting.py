@@ -4,9 +4,12 @@ Invariant: the package that is imported here is only read; a copy holds exactly 
 """
 
 import ast
+import builtins
 import shutil
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from textwrap import dedent
 from typing import NamedTuple
 
 import dss_client
@@ -76,10 +79,41 @@ def mutated(mutant: Mutant) -> Mutated:
     """The mutant's file with its change.
 
     Raises:
-        NotPlantable: it is not clear what the mutant changes.
+        NotPlantable: it is not clear what the mutant changes, or it uses a name that is not there,
+            and would be found for that.
     """
     try:
         symbol = symbols_of(mutant.package).find(mutant.symbol)
-        return Mutated(symbol.file, replaced(symbol, mutant.before, mutant.after))
+        changed = replaced(symbol, mutant.before, mutant.after)
+        _check_names(symbol.module, ast.parse(dedent(mutant.after).strip()))
     except NotPlantable as error:
         raise NotPlantable(f"{mutant.name}: {error}") from error
+    return Mutated(symbol.file, changed)
+
+
+def _check_names(module: ast.Module, after: ast.Module) -> None:
+    names = {node.id for node in ast.walk(after) if isinstance(node, ast.Name)}
+    unknown = names - _bound(after) - _bound(module) - {*dir(builtins)}
+    if unknown:
+        raise NotPlantable(f"it knows no {', '.join(sorted(unknown))}")
+
+
+@cache
+def _bound(module: ast.Module) -> frozenset[str]:
+    """All names that are bound anywhere in it: a local one of another function counts."""
+    found: set[str] = set()
+    for node in ast.walk(module):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                found.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.add(name)
+            case ast.ClassDef(name=name):
+                found.add(name)
+            case ast.alias(name=name, asname=other):
+                found.add(other or name.partition(".")[0])
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+                found.add(name)
+            case _:
+                pass
+    return frozenset(found)

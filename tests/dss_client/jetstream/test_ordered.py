@@ -1,7 +1,6 @@
 """Ordered consumers (rows O of the checklist), and durable ones, over deaths of the daemon."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -10,18 +9,11 @@ import dss_client
 from dss_client.jetstream import AckPolicy, OrderedSubscription
 from dss_client.jetstream.config import SequenceInfo
 from dss_core.errors import SubscriptionOver, TopicNotFound
-from support.daemon_process import DaemonProcess, short_directory
+from support.daemon_process import DaemonProcess
 from support.jetstream_worlds import STREAM, DssWorld, until
 from support.proof_share import share
 
 KILLS, MESSAGES = share((1, 100), (2, 400))
-
-
-@pytest.fixture
-async def home() -> AsyncIterator[Path]:
-    """A data directory whose path is short."""
-    with short_directory() as directory:
-        yield directory
 
 
 async def test_o06_o13_it_is_told_as_the_adr_has_it_and_needs_no_ack(world: DssWorld) -> None:

@@ -1,7 +1,6 @@
 """For each rule the shortest step of a borrower that breaks it, and one beside it that does not."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import pytest
 
@@ -16,7 +15,6 @@ from dss_sim.groups.borrower_rules import (
     check_limits,
 )
 from dss_sim.groups.schedule import Host, Schedule
-from dss_sim.groups.violation import Violation
 from dssd.machines.borrower.state import Borrower, BorrowerState, HeldStream, LeaseBorrower, Timer
 from dssd.machines.leader.state import Leader, MemberLease
 from dssd.machines.messages import (
@@ -37,6 +35,7 @@ from dssd.machines.messages import (
     UpdateProgress,
     UpdateStreamStates,
 )
+from support.judged import broken
 
 A, B = StreamId(1, 0), StreamId(1, 1)
 ME = b"me"
@@ -59,13 +58,6 @@ def borrower_in(state: BorrowerState) -> Borrower:
     borrower.streams[A] = HeldStream(report())
     borrower.timers.set(Timer.LEASE, LEASE_MS)
     return borrower
-
-
-@contextmanager
-def broken(invariant: str) -> Iterator[None]:
-    with pytest.raises(Violation) as raised:
-        yield
-    assert raised.value.invariant == invariant
 
 
 def judged(

@@ -1,8 +1,5 @@
 """For each rule the shortest step of a leader that breaks it, and one beside it that does not."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from dss_core.ids import StreamId
@@ -13,7 +10,6 @@ from dss_sim.groups.leader_steps import (
     epochs_of,
     seen_before,
 )
-from dss_sim.groups.violation import Violation
 from dssd.machines.leader.events import (
     LeaderEffect,
     LeaderInput,
@@ -43,6 +39,7 @@ from dssd.machines.messages import (
     ToLeader,
     UpdateProgress,
 )
+from support.judged import broken
 
 A = StreamId(1, 0)
 ANN, BOB = b"ann", b"bob"
@@ -78,13 +75,6 @@ def judged(leader: Leader, given: LeaderInput, *said: ToBorrower, **changes: obj
 
 def told(message: ToLeader) -> Received:
     return Received(message, 10)
-
-
-@contextmanager
-def broken(invariant: str) -> Iterator[None]:
-    with pytest.raises(Violation) as raised:
-        yield
-    assert raised.value.invariant == invariant
 
 
 def of_ann(*reports: StreamReport, final: bool = False) -> Received:

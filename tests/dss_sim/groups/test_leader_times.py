@@ -1,7 +1,6 @@
 """For each rule the shortest step of a leader that breaks it, and one beside it that does not."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import pytest
 
@@ -9,7 +8,6 @@ from dss_core.ids import StreamId
 from dss_core.progress import Progress
 from dss_sim.groups.leader_times import check_times, times_before
 from dss_sim.groups.machine_rules import LATE_MS, check_deadlines
-from dss_sim.groups.violation import Violation
 from dssd.machines.leader.commits import mark_dirty
 from dssd.machines.leader.events import (
     LeaderInput,
@@ -25,6 +23,7 @@ from dssd.machines.leader.machine import step
 from dssd.machines.leader.state import Alarm, Leader, MemberLease
 from dssd.machines.leader.turn import LeaderTurn
 from dssd.machines.messages import LeaderWanted, Ping
+from support.judged import broken
 
 A = StreamId(1, 0)
 ANN, BOB = b"ann", b"bob"
@@ -45,13 +44,6 @@ def leader() -> Leader:
     leader.members[ANN].streams.add(A)
     leader.timers.clear(Alarm.REBALANCE)
     return leader
-
-
-@contextmanager
-def broken(invariant: str) -> Iterator[None]:
-    with pytest.raises(Violation) as raised:
-        yield
-    assert raised.value.invariant == invariant
 
 
 def judged(leader: Leader, given: LeaderInput, change: Callable[[], object]) -> None:

@@ -1,7 +1,5 @@
 """For each rule the shortest thing that a session may do to break it, in a session of a world."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -17,7 +15,6 @@ from dss_sim.groups.session_host import SimulatedSession
 from dss_sim.groups.session_rules import HeldGrant, SessionRules
 from dss_sim.groups.timed_events import happen
 from dss_sim.groups.turn_rules import check_shares
-from dss_sim.groups.violation import Violation
 from dss_sim.groups.world import World
 from dssd.machines.attempts import Attempts
 from dssd.machines.delivery.events import ChunkRead, Deliver, Installed, Settle
@@ -25,6 +22,7 @@ from dssd.machines.delivery.outstanding import SentRange
 from dssd.machines.delivery.retry import Resting, RestingCount
 from dssd.machines.delivery.stream import DeliveredStream
 from dssd.machines.messages import GrantedStream, Invalidate, Revoked, StreamReport
+from support.judged import broken
 
 
 class Lending(NamedTuple):
@@ -60,13 +58,6 @@ def lending() -> Lending:
             for lent in session.window.streams():
                 if lent.records.sent:
                     return Lending(world, session, lent.grant, session.grants[lent.grant])
-
-
-@contextmanager
-def broken(invariant: str) -> Iterator[None]:
-    with pytest.raises(Violation) as raised:
-        yield
-    assert raised.value.invariant == invariant
 
 
 def test_only_the_client_may_say_that_it_dropped_what_it_was_sent(lending: Lending) -> None:

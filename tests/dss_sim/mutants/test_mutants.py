@@ -43,8 +43,8 @@ def test_names_are_unique_and_no_two_mutants_are_the_same() -> None:
     ("symbol", "before"),
     [
         ("no_such_symbol", "True"),
-        ("leader.stream._end", "no_such_name"),
-        ("leader.stream._end", "state"),
+        ("leader.stream._lend", "no_such_name"),
+        ("leader.stream._lend", "state"),
     ],
 )
 def test_what_does_not_occur_once_is_refused_and_the_mutant_is_named(
@@ -52,6 +52,13 @@ def test_what_does_not_occur_once_is_refused_and_the_mutant_is_named(
 ) -> None:
     with pytest.raises(NotPlantable, match="misplaced"):
         mutated(Mutant("misplaced", "a refactoring", symbol, before, ""))
+
+
+def test_a_name_that_the_module_does_not_have_is_refused() -> None:
+    symbol, before = "start_point.OFFSET_MAX", "1 << 63"
+    mutated(Mutant("named", "nothing", symbol, before, "max(each for each in (1, 2))"))
+    with pytest.raises(NotPlantable, match="misplaced: it knows no no_such_name"):
+        mutated(Mutant("misplaced", "a refactoring", symbol, before, "no_such_name(1)"))
 
 
 def test_a_mutant_is_planted_into_a_copy_and_the_package_stays_as_it_is(tmp_path: Path) -> None:
@@ -89,7 +96,7 @@ def test_a_change_without_effect_survives() -> None:
 
 
 def test_a_copy_that_does_not_run_is_an_error() -> None:
-    unread = Mutant("unread", "a typo", "start_point.OFFSET_MAX", "1 << 63", "offset_end")
+    unread = Mutant("unread", "a typo", "start_point.OFFSET_MAX", "1 << 63", "1 // 0")
     with pytest.raises(TrialFailed):
         tried(unread, firsts=(0,), seeds_max=1)
 

@@ -3,18 +3,11 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
 from dssctl.completing import answering
-from support.dssctl_call import Completed, environment
-
-
-class Daemon(Protocol):
-    endpoint: str
-
-    def dssctl(self, *arguments: str, stdin: bytes = b"") -> Completed: ...
+from support.dssctl_call import Daemon, environment
 
 
 @pytest.fixture(autouse=True)

@@ -117,7 +117,7 @@ def _kept(
 
 
 def _moved_fate(fate: Fate, below: int, before: Progress, after: Progress) -> Fate:
-    more = _covered(after) - _covered(before)
+    more = after.acked_count() - before.acked_count()
     return Fate(
         _kept(fate.failures, below, after),
         _kept(fate.doubts, below, after),
@@ -125,10 +125,6 @@ def _moved_fate(fate: Fate, below: int, before: Progress, after: Progress) -> Fa
         fate.damaged,
         fate.counts.plus("moved", more),
     )
-
-
-def _covered(progress: Progress) -> int:
-    return progress.floor + progress.acked_above_floor()
 
 
 def everything_below(offset: int) -> Ranges:
