@@ -328,7 +328,9 @@ class Subscription:
     def fetch(self, n: int, timeout: float | None = None) -> list[DeliveredRecord]:
         """Up to ``n`` records: as soon as there are ``n``, or what came within ``timeout`` seconds.
 
-        In an ordered group each is of another key: they are fewer where others here wait for them.
+        They are fewer where the credit of this client has no room for more, or where nothing more
+        came for 10 seconds. In an ordered group each is of another key: they are fewer where others
+        here wait for them.
 
         Raises:
             SessionTakenOver: a newer connection uses the client id.
