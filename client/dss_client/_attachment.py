@@ -139,6 +139,11 @@ class Attachment:
         self._closing = True
         self._wake.set()
 
+    def may_get_more(self, records: int, size_bytes: int) -> bool:
+        """Whether the daemon has credit for more while so much waits to be handed out."""
+        opened = self.opened
+        return records < opened.credit_records and size_bytes < opened.credit_bytes
+
     def is_sure(self) -> bool:
         """Whether records may be handed out without asking the daemon."""
         return not self._doubt.is_there()

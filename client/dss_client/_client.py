@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 
 FilePath = str | os.PathLike[str]
 
+CREDIT_MAX = (1 << 32) - 1
+"""What the wire can say; the daemon gives no more than its own default."""
+
 
 def connect(
     client_id: str | None = None,
@@ -100,6 +103,9 @@ def connect(
             argument=f"session_expiry {session_expiry}",
             rule=f"it is 0 to {SESSION_EXPIRY_S_MAX} seconds",
         )
+    for argument, credit in (("credit_records", credit_records), ("credit_bytes", credit_bytes)):
+        if credit is not None and not 1 <= credit <= CREDIT_MAX:
+            raise IllegalArgument(argument=f"{argument} {credit}", rule=f"it is 1 to {CREDIT_MAX}")
     name = own_name() if client_id is None else client_id
     options = SessionOptions(name, clean_start, session_expiry, credit_records, credit_bytes)
     where = resolve(endpoint)

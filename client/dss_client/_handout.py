@@ -101,6 +101,11 @@ class Handout:
         return self.grant.stream
 
     @property
+    def size_bytes(self) -> int:
+        """What its frames take of the credit, as long as they are here."""
+        return len(self._frames)
+
+    @property
     def decoded(self) -> "DecodedBatch":
         """The columns.
 

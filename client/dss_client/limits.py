@@ -49,6 +49,10 @@ CALL_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 5.0
 """How long closing waits for the daemon to take the last acks."""
 
+FETCH_QUIET_S = 10.0
+"""A fetch that still waits for more gives what is here once nothing came for so long: what the
+program has elsewhere and has not settled may have taken the credit for the rest."""
+
 GRACE_S = 20.0
 """The grace for running work at a SIGTERM: longer than most handlers take, and well within the 90 s
 after which systemd kills."""

@@ -235,6 +235,10 @@ class Session:
             ": records that were acknowledged last may be redelivered" if open_acks else "",
         )
 
+    def may_send_more(self, records: int, size_bytes: int) -> bool:
+        """Whether the daemon has credit for more while so much is here."""
+        return self._attachment is None or self._attachment.may_get_more(records, size_bytes)
+
     def is_sure(self) -> bool:
         """Whether `wait_sure` would not wait."""
         return self._attachment is None or self._attachment.is_sure()

@@ -20,7 +20,7 @@ from dss_client._key_order import HANDLED, OUT
 from dss_client._ordered import order_of
 from dss_client._stop import the_stop
 from dss_client._subscription_options import SubscriptionOptions
-from dss_client.limits import FLUSH_RECORDS, HANDY_RECORDS, YIELD_EVERY_S
+from dss_client.limits import FETCH_QUIET_S, FLUSH_RECORDS, HANDY_RECORDS, YIELD_EVERY_S
 from dss_core.progress import total
 
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ class Keeper(Protocol):
 
     async def flush_acks(self, subscription: "Subscription") -> None:
         """Wait until its acks are durable, as far as that can still happen."""
+
+    def may_send_more(self, records: int, size_bytes: int) -> bool:
+        """Whether the daemon has credit for more while so much is here."""
 
     def is_sure(self) -> bool:
         """Whether `wait_sure` would not wait."""
@@ -227,6 +230,8 @@ class Subscription(Coming):
     ) -> "list[DeliveredRecord]":
         """Up to ``n`` records: as soon as there are ``n``, or what came within ``timeout`` seconds.
 
+        They are fewer where the credit of this client has no room for more, or where nothing more
+        came for 10 seconds.
         Until it returns, none of them counts as handed out; cancelled, it leaves them for the next.
         In an ordered group each is of another key: they are fewer where others here wait for them.
         Under `dss_client.run` it does not return once the program is to end.
@@ -410,15 +415,31 @@ class Subscription(Coming):
         """Wait until so many records are here, or no more will come."""
         if left := self._runs.refuse_left():
             self._inbox.extendleft(reversed(left))
+        quiet = False
         while True:
             self._raise_callback_error()
             waiting = self._count(n)
             enough = waiting >= n or self._draining or (waiting and self._error is not None)
+            enough = enough or quiet or (waiting and not self._may_more_come(waiting))
             if enough and (not waiting or self._may_any_go()):
                 return
             if self._error is not None:
                 raise self._error
-            await self._arrival()
+            quiet = await self._is_quiet(FETCH_QUIET_S if waiting else None)
+
+    def _may_more_come(self, waiting: int) -> bool:
+        """Whether the daemon may send more before anything of this is settled."""
+        here = self._inbox if self._current is None else (self._current, *self._inbox)
+        return self._session.may_send_more(waiting, sum(each.size_bytes for each in here))
+
+    async def _is_quiet(self, wait_s: float | None) -> bool:
+        """Wait for something to come, for so long; whether nothing did."""
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._arrival()
+        except TimeoutError:
+            return True
+        return False
 
     def _may_any_go(self) -> bool:
         """Whether any record that is here may go, and does not wait for its key."""

@@ -44,6 +44,15 @@ async def subscribed(daemon: MemoryDaemon) -> AsyncIterator[Subscription]:
         yield subscription
 
 
+async def test_a_fetch_gives_what_is_here_once_nothing_more_comes(
+    daemon: MemoryDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscription_module, "FETCH_QUIET_S", 0.01)
+    fill(daemon, 2)
+    async with asyncio.timeout(5), subscribed(daemon) as subscription:
+        assert len(await subscription.fetch(5)) == 2
+
+
 async def test_leaving_does_not_wait_for_a_session_that_has_ended(daemon: MemoryDaemon) -> None:
     async with asyncio.timeout(CLOSE_TIMEOUT_S), subscribed(daemon) as subscription:
         cast("Session", subscription._session)._task.cancel()

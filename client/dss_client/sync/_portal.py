@@ -60,6 +60,30 @@ class Portal:
             raise
         return _waited(asyncio.run_coroutine_threadsafe(_carried(work), self._loop))
 
+    def run_to_end(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """The same, but Ctrl-C is raised only once what it cancels has ended."""
+        try:
+            self.check()
+        except BaseException:
+            work.close()
+            raise
+        begun: list[asyncio.Task[Answer]] = []
+        ended = threading.Event()
+
+        def begin() -> None:
+            begun.append(self._loop.create_task(_carried(work)))
+            begun[0].add_done_callback(lambda _: ended.set())
+
+        self._loop.call_soon_threadsafe(begin)
+        try:
+            while not ended.wait(SIGNAL_LOOK_S):
+                pass
+        except BaseException:
+            self._loop.call_soon_threadsafe(lambda: begun[0].cancel())
+            ended.wait()
+            raise
+        return _unwrapped(begun[0].result)
+
     def call(
         self, function: Callable[Given, Answer], *args: Given.args, **kwargs: Given.kwargs
     ) -> Answer:
@@ -144,8 +168,12 @@ async def _carried(work: Coroutine[Any, Any, Answer]) -> Answer:
 
 
 def _waited(future: "Future[Answer]") -> Answer:
+    return _unwrapped(partial(_result, future))
+
+
+def _unwrapped(result: Callable[[], Answer]) -> Answer:
     try:
-        return _result(future)
+        return result()
     except _EndsProgram as carried:
         [error] = carried.args
         raise error from None

@@ -245,6 +245,13 @@ class Pieces(AsyncSubscription):
         self._recall()
         super().set_paused(paused)
 
+    def stop(self, grant: "HeldGrant") -> None:
+        """Hand out no more of the grant."""
+        if not grant.stopped:
+            # Of an ordered group records of any stream lie open, and threads have taken some.
+            self._recall()
+        super().stop(grant)
+
     def note_current(self) -> None:
         """Bring the frontier of the piece that is being handed out up to date."""
         if self._chunk is not None:
@@ -328,7 +335,9 @@ class Subscription:
     def fetch(self, n: int, timeout: float | None = None) -> list[DeliveredRecord]:
         """Up to ``n`` records: as soon as there are ``n``, or what came within ``timeout`` seconds.
 
-        In an ordered group each is of another key: they are fewer where others here wait for them.
+        They are fewer where the credit of this client has no room for more, or where nothing more
+        came for 10 seconds. In an ordered group each is of another key: they are fewer where others
+        here wait for them.
 
         Raises:
             SessionTakenOver: a newer connection uses the client id.
@@ -360,7 +369,8 @@ class Subscription:
                 finally:
                     pieces.deliver_acks()
 
-            self._portal.run(pieces.run(handle, concurrency=concurrency))
+            # The threads end behind it: a handler that finds none would count as one that failed.
+            self._portal.run_to_end(pieces.run(handle, concurrency=concurrency))
 
     def unsubscribe(self) -> None:
         """Leave for good: a private subscription is forgotten, a group goes on without this one."""

@@ -205,6 +205,11 @@ def _between_storage_topics(age: str, waits_for: Sequence[str]) -> str:
 
 def no_members(asked: RecordAsked, retrying: int = 0) -> Reason:
     """The group has no member to deliver to, or to retry with."""
+    if asked.group.kind == "exclusive":
+        told = (
+            "The client of this private subscription is away, and nobody else can take its place."
+        )
+        return Reason("no-members", told, "dssctl sessions ls --filter 'state!=connected'")
     name, wanted = shlex.quote(asked.group.name), shlex.quote(asked.group.filter)
     command = f"dssctl consume {wanted} --group {name}"
     told = "Nobody is a member of the group"

@@ -105,6 +105,9 @@ class StuckQuestions:
     async def ask(self, group: str = "", after_ms: int = STUCK_AFTER_MS) -> list[Stuck]:
         """What is stuck in one group or in all; a stream without records is not stuck.
 
+        Of all, private subscriptions whose clients are away are left out: their sessions wait for
+        them, and nobody else could take their records.
+
         Raises:
             GroupNotFound, GroupAmbiguous: there is no such group.
         """
@@ -112,7 +115,10 @@ class StuckQuestions:
         turn = LoopTurn()
         found: list[Stuck] = []
         for each in groups:
-            found += await self.of_group(each, await self._registry.survey(each, turn), after_ms)
+            survey = await self._registry.survey(each, turn)
+            is_away = all(member.leaving for member in survey.members)
+            if group or each.kind != "exclusive" or not is_away:
+                found += await self.of_group(each, survey, after_ms)
         return found
 
     async def of_group(

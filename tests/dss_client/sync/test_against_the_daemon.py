@@ -16,6 +16,7 @@ import dss_client.sync
 from dss_client._grant import HeldGrant
 from dss_client._handout import Handout
 from dss_client.changes import PauseGroup
+from dss_client.limits import FETCH_QUIET_S
 from dss_client.sync import Client, DeliveredRecord
 from dss_client.testing import until
 from dss_core.errors import (
@@ -343,6 +344,27 @@ def test_a_handler_that_cannot_be_one_is_an_error_and_acknowledges_nothing(
 
 class Ends(BaseException):
     """Raised by the program; it is no failure, as `SystemExit` is none."""
+
+
+@pytest.mark.parametrize(
+    ("records", "size_bytes", "fetched"), [(9_000, 1, 9_000), (12, 900_000, 20)]
+)
+def test_a_fetch_of_more_than_the_credit_has_room_for_gives_what_came(
+    client: Client, topic: str, records: int, size_bytes: int, fetched: int
+) -> None:
+    with client.producer(topic) as producer:
+        for _ in range(records):
+            producer.enqueue(bytes(size_bytes), key=b"k")
+    taken = 0
+    began_s = monotonic()
+    with client.subscribe(f"$share/g/{topic}/#", start="earliest") as subscription:
+        while taken < records:
+            came = subscription.fetch(min(fetched, records - taken))
+            for record in came:
+                record.ack()
+            assert 0 < len(came) <= records - taken
+            taken += len(came)
+    assert monotonic() - began_s < FETCH_QUIET_S
 
 
 ENDS = pytest.mark.parametrize(

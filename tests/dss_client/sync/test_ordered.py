@@ -209,3 +209,34 @@ async def test_what_lies_open_for_threads_is_dropped_where_the_daemon_takes_it_b
     await with_thread(daemon, work, keys=[b"a", b"b", b"a", b"c"])
     assert sorted(found) == [(0, 1), (1, 0), (2, 1), (3, 0)]
     assert found.index((0, 1)) < found.index((2, 1))
+
+
+async def test_of_a_stream_that_is_revoked_no_more_is_taken_and_all_that_was_is_told(
+    daemon: OrderedDaemon,
+) -> None:
+    taken: list[DeliveredRecord] = []
+
+    def work(subscription: Subscription) -> None:
+        records = iter(subscription)
+        taken.extend((next(records), next(records)))  # the second lies open beside others
+        asyncio.run_coroutine_threadsafe(revoke(subscription), loop).result(10)
+        for record in taken:
+            record.ack()
+        asyncio.run_coroutine_threadsafe(end(subscription), loop)
+        taken.extend(records)
+
+    async def revoke(subscription: Subscription) -> None:
+        [grant] = subscription._pieces._boxes
+        daemon.revoke(1)
+        await until(lambda: grant.stopped)
+
+    async def end(subscription: Subscription) -> None:
+        try:
+            await until(lambda: daemon.revoke_finished == [1])
+        finally:
+            await asyncio.to_thread(subscription.drain)
+
+    loop = asyncio.get_running_loop()
+    await with_thread(daemon, work, keys=[b"a", b"b", b"c", b"d"])
+    assert [record.offset for record in taken] == [0, 1]
+    assert (daemon.revoke_finished, sorted(daemon.done)) == ([1], [0, 1])

@@ -101,6 +101,36 @@ print(client.daemon.status().state)
 """
 
 
+RUN_INTERRUPTED = """
+import logging, signal, threading, time
+failed = []
+logging.getLogger("dss_client").addFilter(lambda line: failed.append(line.getMessage()))
+client = sync.connect(endpoint=endpoint)
+client.topics.create("cut", partitions=1)
+with client.producer("cut") as producer:
+    for number in range(300):
+        producer.enqueue(b"%d" % number)
+handled = set()
+
+def handle(record):
+    handled.add(record.payload)
+    if len(handled) % 50 == 0:
+        os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.001)
+    if len(handled) == 300:
+        subscription.drain()
+
+with client.subscribe("$share/cut/cut/#", start="earliest") as subscription:
+    interrupted = 0
+    while len(handled) < 300:
+        try:
+            subscription.run(handle, concurrency=8)
+        except KeyboardInterrupt:
+            interrupted += 1
+print(interrupted > 2, failed)
+"""
+
+
 def run(script: str, endpoint: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", BEGIN + script, endpoint],
@@ -144,3 +174,8 @@ def test_a_program_that_closes_nothing_ends_and_what_it_acknowledged_counts(endp
 def test_ctrl_c_ends_the_wait_and_leaves_the_client_usable(endpoint: str) -> None:
     done = run(INTERRUPTED, endpoint)
     assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\nserving\n", "")
+
+
+def test_ctrl_c_ends_a_run_and_no_record_fails_by_that(endpoint: str) -> None:
+    done = run(RUN_INTERRUPTED, endpoint)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True []\n", "")

@@ -83,6 +83,23 @@ async def test_records_without_a_member_are_stuck(hall: Hall, questions: Questio
     assert found.reason.command == "dssctl consume 'orders/#' --group g"
 
 
+async def test_a_private_subscription_whose_client_is_away_is_told_only_where_it_is_named(
+    hall: Hall, questions: Questions
+) -> None:
+    [stream] = await hall.plant.topic("orders", 1)
+    async with hall.attached(expiry_s=3_600) as client:
+        await client.subscribe("orders/#")
+    await hall.plant.publish(stream, 2)
+    [group] = hall.plant.groups.groups()
+    async with asyncio.timeout(PATIENCE_S):
+        while not (found := await questions.stuck.ask(group.name, AGES_MS)):  # noqa: ASYNC110 - it is told to nobody
+            await asyncio.sleep(LOOK_AGAIN_S)
+    [private] = found
+    assert (private.reason.code, private.lag) == ("no-members", 2)
+    assert private.reason.sentence.startswith("The client of this private subscription is away")
+    assert await questions.stuck.ask("", AGES_MS) == []
+
+
 async def test_a_pause_and_the_operation_that_waits_for_a_member_to_obey_are_told(
     hall: Hall, questions: Questions, operations: Operations
 ) -> None:
