@@ -22,7 +22,7 @@ def expanded(path: Path) -> Path:
     """
     try:
         return path.expanduser()
-    except RuntimeError as homeless:
+    except (RuntimeError, ValueError) as homeless:  # nobody has it, or it is no name at all
         source = ascii(str(path))
         raise IllegalConfig(source=source, reason="there is no such home directory") from homeless
 

@@ -12,6 +12,7 @@ def test_a_tilde_stands_for_a_home_directory(monkeypatch: pytest.MonkeyPatch) ->
     assert expanded(Path("/a/~b")) == Path("/a/~b")
 
 
-def test_the_home_directory_of_nobody_is_refused() -> None:
+@pytest.mark.parametrize("path", ["~no-such-user/s", "~su\0/s"])
+def test_the_home_directory_of_nobody_is_refused(path: str) -> None:
     with pytest.raises(IllegalConfig, match="no such home directory"):
-        expanded(Path("~no-such-user/s"))
+        expanded(Path(path))
