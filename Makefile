@@ -10,7 +10,7 @@ TEST_JOBS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # Each commit takes another sample of the mutants.
 TURN ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 
-.PHONY: help install spark demo demo-spark test test-twice proof sim sim-log sim-sessions sim-jobs scale mutants check lint format types contracts proto docs site lock bench clean
+.PHONY: help install spark demo demo-spark test test-twice proof fuzz sim sim-log sim-sessions sim-jobs scale mutants check lint format types contracts proto docs site lock bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -59,6 +59,9 @@ sim-jobs: $(READY) ## run N seeds of a bulk job whose daemon dies (400), or repl
 
 sim-sessions: $(READY) ## run N seeds of the real sessions on virtual time (3,000), or replay one: make sim-sessions SEED=7
 	@$(BIN)/python -m dss_sim.sessions $(if $(SEED),--seed $(SEED),--seeds $(or $(N),3000))
+
+fuzz: $(READY) ## put drawn inputs through every parser of what others write, SECONDS each (10), or through one: PARSER=NAME SEED=7
+	@$(BIN)/python -m dss_sim.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(if $(PARSER),--parser "$(PARSER)") $(if $(INPUTS),--inputs $(INPUTS))
 
 scale: $(READY) ## one large world: 10,000 borrowers, 1,000 faults (or make scale FACTOR=0.1), and what steps cost
 	@$(BIN)/python -m dss_sim.scale --factor $(or $(FACTOR),1)

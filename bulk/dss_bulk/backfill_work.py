@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from dss_bulk.inputs import InputFile, Inputs
 from dss_bulk.limits import REJECTS_MAX
+from dss_bulk.own_params import params_of
 from dss_bulk.rejects import Reject
 from dss_bulk.row_rule import RowRule
 from dss_bulk.rows import checked, records_of
@@ -52,13 +53,18 @@ class BackfillParams:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote."""
-        fields = json.loads(text)
-        listed = fields["files"]
-        if isinstance(listed, str):
-            listed = json.loads(zlib.decompress(base64.b85decode(listed)))
-        files = tuple(InputFile(*each) for each in listed)
-        return cls(RowRule.from_json(json.dumps(fields["rule"])), files, fields["rejects"])
+        """Read what `to_json` wrote.
+
+        Raises:
+            IllegalJob: the text is something else.
+        """
+        with params_of("a backfill", "backfills create"):
+            fields = json.loads(text)
+            listed = fields["files"]
+            if isinstance(listed, str):
+                listed = json.loads(zlib.decompress(base64.b85decode(listed)))
+            files = tuple(InputFile(*each) for each in listed)
+            return cls(RowRule.from_json(json.dumps(fields["rule"])), files, fields["rejects"])
 
     def to_json(self) -> str:
         """The parameters for the manifest."""

@@ -13,6 +13,7 @@ from typing import Self
 
 from dss_bulk.dead_letters import records_of
 from dss_bulk.export import ExportRun, Lost, Noted, held_name, storage_topics_of
+from dss_bulk.own_params import params_of
 from dss_bulk.selecting import selected
 from dss_bulk.selection import RecordSelection
 from dss_bulk.work import ChunkDone
@@ -32,15 +33,20 @@ class ExportParams:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote."""
-        said = json.loads(text)
-        noted = Noted(
-            said["ends"],
-            tuple(Lost(**each) for each in said.get("lost", ())),
-            storage_topics_of(said.get("storage_topics", {})),
-            tuple(said.get("gone", ())),
-        )
-        return cls(said["folder"], said["topic_id"], noted)
+        """Read what `to_json` wrote.
+
+        Raises:
+            IllegalJob: the text is something else.
+        """
+        with params_of("an export", "exports create"):
+            said = json.loads(text)
+            noted = Noted(
+                said["ends"],
+                tuple(Lost(**each) for each in said.get("lost", ())),
+                storage_topics_of(said.get("storage_topics", {})),
+                tuple(said.get("gone", ())),
+            )
+            return cls(said["folder"], said["topic_id"], noted)
 
     def to_json(self) -> str:
         """The parameters for the manifest."""

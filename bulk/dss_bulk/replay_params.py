@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Self
 
 from dss_bulk.copy_rule import CopyRule
+from dss_bulk.own_params import params_of
 from dss_bulk.selection import RecordSelection
 from dss_client.job_values import Granted
 from dss_core.filters import TopicFilter
@@ -26,10 +27,15 @@ class ReplayParams:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote; an empty text has no conditions."""
-        fields = json.loads(text or "{}")
-        headers = tuple((name, value) for name, value in fields.pop("headers", ()))
-        return cls(headers=headers, **fields)
+        """Read what `to_json` wrote; an empty text has no conditions.
+
+        Raises:
+            IllegalJob: the text is something else.
+        """
+        with params_of("a replay", "replays create"):
+            fields = json.loads(text or "{}")
+            headers = tuple((name, value) for name, value in fields.pop("headers", ()))
+            return cls(headers=headers, **fields)
 
     def to_json(self) -> str:
         """The parameters for the manifest."""

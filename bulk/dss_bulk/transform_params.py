@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
+from dss_bulk.own_params import params_of
 from dss_core.errors import FunctionRefused
 
 FUNCTION_BYTES_MAX = 32 << 10
@@ -56,8 +57,13 @@ class TransformParams:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote."""
-        return cls(**json.loads(text))
+        """Read what `to_json` wrote.
+
+        Raises:
+            IllegalJob: the text is something else.
+        """
+        with params_of("a transform", "transforms create"):
+            return cls(**json.loads(text))
 
     def to_json(self) -> str:
         """The parameters for the manifest."""

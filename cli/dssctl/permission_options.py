@@ -71,7 +71,10 @@ def permissions_of(
 def _permission(text: str) -> "Permission":
     from dss_client.access import Permission
 
-    role, *rest = shlex.split(text) or [""]
+    try:
+        role, *rest = shlex.split(text) or [""]
+    except ValueError as unclosed:
+        raise IllegalArgument(argument=f"permission {text!r}", rule=str(unclosed)) from unclosed
     topics = tuple(each for each in rest if not each.startswith("@"))
     groups = tuple(each.removeprefix("@") for each in rest if each.startswith("@"))
     return Permission(role, topics, groups)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dss_client._endpoint import Endpoint
+from dss_core.default_paths import expanded
 from dss_core.endpoints import CREDENTIAL_VARIABLES as VARIABLES
 from dss_core.errors import IllegalArgument, IllegalConfig
 
@@ -137,7 +138,7 @@ class TokenFile:
 
 
 def _path(text: str | os.PathLike[str] | None) -> Path | None:
-    return Path(text).expanduser().absolute() if text else None
+    return expanded(Path(text)).absolute() if text else None
 
 
 def _is_a_token(token_file: str | os.PathLike[str] | None) -> bool:

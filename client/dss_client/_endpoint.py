@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dss_core.default_paths import OPERATORS_SOCKET_NAME, default_socket
+from dss_core.default_paths import OPERATORS_SOCKET_NAME, default_socket, expanded
 from dss_core.endpoints import endpoint_texts
 from dss_core.errors import IllegalArgument, SocketPathTooLong
 from dss_core.limits import UNIX_SOCKET_PATH_BYTES_MAX
@@ -88,7 +88,7 @@ def operators_endpoint(endpoint: str | None = None) -> str | None:
 
 
 def _socket_path(text: str) -> Path:
-    path = Path(text.removeprefix("unix:").removeprefix("//")).expanduser()
+    path = expanded(Path(text.removeprefix("unix:").removeprefix("//")))
     if path == Path():
         raise IllegalArgument(argument=f"endpoint {text}", rule=FORMS)
     absolute = path.absolute()

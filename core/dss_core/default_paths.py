@@ -14,6 +14,19 @@ OPERATORS_SOCKET_NAME = "ops.sock"
 fits. The daemon reserves connections and calls for it."""
 
 
+def expanded(path: Path) -> Path:
+    """The path with the home directory that a ``~`` at its beginning stands for.
+
+    Raises:
+        IllegalConfig: nobody of that name has one.
+    """
+    try:
+        return path.expanduser()
+    except (RuntimeError, ValueError) as homeless:  # nobody has it, or it is no name at all
+        source = ascii(str(path))
+        raise IllegalConfig(source=source, reason="there is no such home directory") from homeless
+
+
 def default_data_dir() -> Path:
     """``$XDG_STATE_HOME/dssd``, or ``~/.local/state/dssd``, or what the system has instead.
 

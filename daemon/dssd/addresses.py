@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from dss_core.default_paths import expanded
 from dss_core.errors import AddressInUse, IllegalConfig, SocketPathTooLong
 from dss_core.limits import UNIX_SOCKET_PATH_BYTES_MAX
 
@@ -197,7 +198,7 @@ def unix_address(path: Path) -> UnixAddress:
         SocketPathTooLong: a unix socket cannot have that path.
         IllegalConfig: the path is empty or has a character that no address can carry.
     """
-    absolute = str(path.expanduser().absolute())
+    absolute = str(expanded(path).absolute())
     if not path.name or "\0" in absolute:
         raise IllegalConfig(source=f"listen unix:{path}", reason="it names no file")
     try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from dss_core.default_paths import SOCKET_NAME, default_data_dir
+from dss_core.default_paths import SOCKET_NAME, default_data_dir, expanded
 from dss_core.errors import IllegalConfig
 from dssd.addresses import Address, Clients, TcpAddress, parse_address, unix_address
 from dssd.limits import CONFIG_BYTES_MAX
@@ -91,7 +91,7 @@ def configure(
         raise IllegalConfig(source="listen", reason=f"at most {LISTEN_ADDRESSES_MAX} addresses")
     addresses = tuple(parse_address(text) for text in texts)
     return Config(
-        data_dir=chosen.expanduser().absolute(),
+        data_dir=expanded(chosen).absolute(),
         listen=addresses or (unix_address(chosen / SOCKET_NAME),),
         metrics=_metrics_address(metrics or _text(file, stated, "metrics")),
         reflection=reflection or _flag(file, stated, "reflection"),
@@ -164,7 +164,7 @@ def _backup(file: Path | None, stated: Mapping[str, object]) -> BackupConfig | N
                 raise IllegalConfig(source=f"{file}, [backup]", reason=reason)
             if not isinstance(hook, str):
                 raise IllegalConfig(source=f"{file}, [backup]", reason="hook must be a path")
-            where = Path(directory).expanduser().absolute()
+            where = expanded(Path(directory)).absolute()
             return BackupConfig(where, keep, _settled(Path(hook)) if hook else None)
         case _:
             reason = f"it is a table with directory; known are {', '.join(BACKUP_KEYS)}"
@@ -195,7 +195,7 @@ def places_in(file: Path) -> StatedPlaces:
 
 
 def _settled(path: Path | None) -> Path | None:
-    return None if path is None else path.expanduser().absolute()
+    return None if path is None else expanded(path).absolute()
 
 
 def _text(file: Path | None, stated: Mapping[str, object], key: str) -> str | None:

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from dss_core.default_paths import OPERATORS_SOCKET_NAME, SOCKET_NAME
+from dss_core.default_paths import OPERATORS_SOCKET_NAME, SOCKET_NAME, expanded
 from dss_core.errors import (
     DataDirectoryNewer,
     DiskFailed,
@@ -66,7 +66,7 @@ class DataDirectory:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path.expanduser().absolute()
+        self.path = expanded(path).absolute()
         try:
             new = [folder for folder in self.path.parents if not folder.exists()]
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ class DataDirectory:
             IllegalConfig: no daemon has used it, or it cannot be read.
         """
         directory = cls.__new__(cls)
-        directory.path = path.expanduser().absolute()
+        directory.path = expanded(path).absolute()
         marker = directory.path / FORMAT_NAME
         if not marker.exists():
             raise IllegalConfig(

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from dss_bulk.own_params import UNREADABLE
 from dss_client.topics import Topic
 from dss_core.errors import IllegalJob
 
@@ -51,7 +52,7 @@ class AuditParams:
             fields = json.loads(text)
             shapes = {number: StorageShape(*each) for number, *each in fields["shapes"]}
             return cls(fields["router"], tuple(fields["patterns"]), shapes)
-        except (ValueError, KeyError, TypeError) as wrong:
+        except UNREADABLE as wrong:
             rule = "an audit is made with AuditParams, or by dssctl audits create"
             raise IllegalJob(job=job, rule=rule) from wrong
 

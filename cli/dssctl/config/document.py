@@ -33,6 +33,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar, cast
 
+from dss_core.default_paths import expanded
 from dss_core.errors import DssError, IllegalConfig
 from dssctl.config.addresses import settled_file
 from dssctl.config.keys import KEYS, did_you_mean, put, spelt, truth
@@ -87,7 +88,7 @@ def config_path() -> Path:
     """
     given = os.environ.get(FILE_VARIABLE)
     if given:
-        return Path(given).expanduser()
+        return expanded(Path(given))
     try:
         return _config_home() / "dssctl" / "config.toml"
     except RuntimeError as homeless:

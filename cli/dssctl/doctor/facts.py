@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dss_core.default_paths import expanded
 from dss_core.errors import DssError
 from dssctl.connection import connected, in_time, require_daemon
 from dssctl.settings import Settings
@@ -77,7 +78,7 @@ def _trouble_with(endpoint: str) -> str:
     """What is wrong with a socket file, before anybody connects."""
     if not endpoint.startswith("unix:"):
         return ""
-    path = Path(endpoint.removeprefix("unix:").removeprefix("//")).expanduser()
+    path = expanded(Path(endpoint.removeprefix("unix:").removeprefix("//")))
     try:
         if not path.exists():
             return f"there is no socket {path}"

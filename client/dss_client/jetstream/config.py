@@ -270,11 +270,14 @@ def to_metadata(stream: str, config: ConsumerConfig, created_by: str) -> str:
 
 
 def from_metadata(text: str) -> tuple[str, ConsumerConfig] | None:
-    """Stream and configuration; None where the group was not made by this facade."""
+    """Stream and configuration; None where the group was not made by this facade.
+
+    Whoever may make a group may write anything there.
+    """
     try:
         kept = json.loads(text) if text else {}
-    except ValueError:
+        if kept.get("jetstream") != METADATA_VERSION:
+            return None
+        return str(kept["stream"]), ConsumerConfig.from_json(kept["config"])
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
-    if not isinstance(kept, dict) or kept.get("jetstream") != METADATA_VERSION:
-        return None
-    return kept["stream"], ConsumerConfig.from_json(kept["config"])

@@ -26,6 +26,7 @@ from typing import Self
 
 from dss_core.backups.manifest import BackedUpFile, Manifest, checksum_of, decoded, encoded
 from dss_core.counted import bytes_text
+from dss_core.default_paths import expanded
 from dss_core.errors import (
     BackupDamaged,
     BackupFailed,
@@ -70,7 +71,7 @@ class BackupDirectory:
             BackupTargetUnfit: it is none.
             BackupNewer: a newer version wrote it.
         """
-        path = path.expanduser().absolute()
+        path = expanded(path).absolute()
         _check_marker(path / MARKER, path)
         return cls(path)
 
@@ -84,7 +85,7 @@ class BackupDirectory:
             BackupUnderWay: another process changes it.
             BackupNewer: a newer version wrote it.
         """
-        path = path.expanduser().absolute()
+        path = expanded(path).absolute()
         _refuse_unfit(path)
         try:
             path.mkdir(mode=0o700, exist_ok=True)

@@ -31,6 +31,8 @@ LOG_FOLDER = "log/"
 
 _NAME = re.compile(r"store\.sqlite|log/[0-9a-f]{8}-[0-9a-f]{16}\.(seg|idx|prod)")
 _CHECKSUM = re.compile(r"[0-9a-f]{32}")
+_NO_MANIFEST = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
+"""What a document of another form makes of being read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def decoded(content: bytes, where: object) -> Manifest:
         values = json.loads(content)
         found = values.pop("checksum")
         format_ = int(values.pop("format"))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except _NO_MANIFEST as error:
         raise BackupDamaged(path=where, reason="it is no manifest") from error
     if format_ > MANIFEST_FORMAT:
         raise BackupNewer(path=where, found=format_, known=MANIFEST_FORMAT)
@@ -114,7 +116,7 @@ def decoded(content: bytes, where: object) -> Manifest:
         raise BackupDamaged(path=where, reason="its checksum does not match")
     try:
         return _read(values)
-    except (ValueError, TypeError, KeyError) as error:
+    except _NO_MANIFEST as error:
         raise BackupDamaged(path=where, reason=f"it says what no backup has: {error}") from error
 
 

@@ -25,6 +25,7 @@ from dss_core.backups.directory import (
     require_room,
 )
 from dss_core.backups.manifest import STORE_FILE, BackedUpFile, Manifest
+from dss_core.default_paths import expanded
 from dss_core.errors import DataDirectoryNewer, RestoreTargetUnfit, StoreDamaged
 from dssd.backups.renewal import IDS_RAISED, KINDS_READ, Renewal, StoredRows, renewal
 from dssd.data_directory import FORMAT, FORMAT_NAME, LOG_NAME, sync_directory, write_staged_marker
@@ -68,7 +69,7 @@ def restore(
     """
     source = BackupDirectory.existing(backups)
     manifest = source.manifest(number)
-    into = into.expanduser().absolute()
+    into = expanded(into).absolute()
     _refuse(into, source, manifest)
     marker = _begun(into)
     _copy(source, manifest.files, into, told)

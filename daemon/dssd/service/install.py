@@ -16,6 +16,7 @@ from pathlib import Path
 from platformdirs import user_config_path
 
 import dssd
+from dss_core.default_paths import expanded
 from dss_core.errors import IllegalConfig
 from dssd.config import StatedPlaces, places_in
 from dssd.service.readable import Reader
@@ -151,7 +152,7 @@ def _check_user(name: str) -> None:
 def _absolute(path: Path | None) -> str | None:
     if path is None:
         return None
-    text = os.path.abspath(path.expanduser())  # noqa: PTH100 - a link stays as it is named
+    text = os.path.abspath(expanded(path))  # noqa: PTH100 - a link stays as it is named
     if not text.isprintable():
         raise IllegalConfig(source=ascii(text), reason="a unit cannot have that path")
     return text

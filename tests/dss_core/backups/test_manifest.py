@@ -60,6 +60,8 @@ def test_a_manifest_names_no_file_that_a_daemon_would_not(name: str) -> None:
         lambda values: values["files"].pop(0),
         lambda values: values["files"].append(values["files"][0]),
         lambda values: values.update(ends={"x": [1]}),
+        lambda values: values.update(ends=[[]]),
+        lambda values: values.update(ends={"1": [float("inf")]}),
         lambda values: values.pop("incarnation"),
         lambda values: values.update(more=1),
     ],
@@ -74,7 +76,18 @@ def test_one_of_a_newer_version_says_so() -> None:
         decoded(forged(lambda values: values.update(format=2)), "x")
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"null", b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"null",
+        b"\xff",
+        b"[" * 100_000,
+        b'{"checksum": "", "format": Infinity}',
+    ],
+)
 def test_what_is_no_manifest_is_damage(content: bytes) -> None:
     with pytest.raises(BackupDamaged):
         decoded(content, "x")
