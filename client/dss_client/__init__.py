@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         Verdict,
         WhyAnswer,
     )
-    from dss_client.daemon import DaemonStatus, PeerHeld, Quarantined
     from dss_client.events import Event, EventPage
     from dss_client.group_values import Borrower, Grant, Group, Rates, ShardedGroup
     from dss_client.job_values import Job, JobChunk
@@ -35,9 +34,7 @@ if TYPE_CHECKING:
     from dss_client.operation_values import Operation, OperationPlan
     from dss_client.producer import Ack, Delivery, Producer, RecordFields
     from dss_client.queues import (
-        ErrorCount,
         ErrorCounts,
-        KeyCount,
         KeyCounts,
         NewestEntries,
         QueueEntry,
@@ -63,7 +60,15 @@ if TYPE_CHECKING:
         WatchKey,
         WatchUpdate,
     )
-    from dss_core.answers import Held, UnreadLoss
+    from dss_core.answers import (
+        DaemonStatus,
+        ErrorCount,
+        Held,
+        KeyCount,
+        PeerHeld,
+        Quarantined,
+        UnreadLoss,
+    )
     from dss_core.shards import Shard
 
 __all__ = [
@@ -148,11 +153,11 @@ _PLACES = {
     "StreamSums": "answers",
     "Stuck": "answers",
     "WhyAnswer": "answers",
-    "DaemonStatus": "daemon",
-    "Held": "daemon",
-    "PeerHeld": "daemon",
-    "Quarantined": "daemon",
-    "UnreadLoss": "daemon",
+    "DaemonStatus": "answers",
+    "Held": "answers",
+    "PeerHeld": "answers",
+    "Quarantined": "answers",
+    "UnreadLoss": "answers",
     "Event": "events",
     "EventPage": "events",
     "Borrower": "group_values",
@@ -171,9 +176,9 @@ _PLACES = {
     "Delivery": "producer",
     "Producer": "producer",
     "RecordFields": "producer",
-    "ErrorCount": "queues",
+    "ErrorCount": "answers",
     "ErrorCounts": "queues",
-    "KeyCount": "queues",
+    "KeyCount": "answers",
     "KeyCounts": "queues",
     "NewestEntries": "queues",
     "QueueEntry": "queues",

@@ -16,12 +16,14 @@ from dss_api.v1 import types_pb2
 from dss_client._channel import channel_to, way_of
 from dss_client._credentials import NOTHING_TO_SHOW, Credentials
 from dss_client._endpoint import Endpoint
+from dss_client._forks import the_forks
 from dss_client._outages import Outages
 from dss_client._ways import Ways
 from dss_client.late_daemon import late
 from dss_client.limits import CALL_TIMEOUT_S
 from dss_core.errors import (
     CallUnknown,
+    ClientClosed,
     DaemonNotTrusted,
     DssError,
     OutcomeUnknown,
@@ -51,12 +53,13 @@ if TYPE_CHECKING:
     )
 
 CONNECT_WAIT_MS = 60_000
-"""Above `CALL_TIMEOUT_S`: a daemon that is there but does not answer is late, not unreachable."""
+"""Longer than `CALL_TIMEOUT_S`: a daemon that is there but does not answer is late, not
+unreachable."""
 
 
 CHANNEL_BACKOFF_MS = 100
 CHANNEL_BACKOFF_MAX_MS = 300
-"""The transport's own pauses are shorter than ours, so that ours rule."""
+"""Shorter than our own pauses, so that these decide."""
 
 
 ERROR_METADATA_KEY = "dss-error-bin"
@@ -70,7 +73,7 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.min_reconnect_backoff_ms", CONNECT_WAIT_MS),
     ("grpc.max_reconnect_backoff_ms", CHANNEL_BACKOFF_MAX_MS),
     ("grpc.enable_http_proxy", 0),
-    # Else it inherits, from channels of this process that met an outage, that nobody is there.
+    # Otherwise it would take over from other channels of this process that nobody is there.
     ("grpc.use_local_subchannel_pool", 1),
 )
 
@@ -103,14 +106,32 @@ class Connection:
         *,
         patient: bool = True,
     ) -> None:
+        the_forks.opening()
         self.endpoint = endpoint
+        self._is_closed = False
         self._ways = Ways(len(endpoint.ways))
         self.outages = Outages(endpoint.text, patient=patient, ways=self._ways)
-        self._channel = channel_to(endpoint, credentials, _channel_options(), self._ways)
+        self._dialled = channel_to(endpoint, credentials, _channel_options(), self._ways)
 
     async def close(self) -> None:
-        """End every call that is still open."""
-        await self._channel.close()
+        """End every call that is still open; none begins any more."""
+        self._is_closed = True
+        made = [
+            name for name in vars(self) if isinstance(getattr(Connection, name, 0), cached_property)
+        ]
+        for stub in made:
+            delattr(self, stub)
+        await self._dialled.close()
+
+    @property
+    def _channel(self) -> grpc.aio.Channel:
+        """That stubs are made on.
+
+        Raises:
+            ClientClosed: nothing is called any more.
+        """
+        self.refuse_closed()
+        return self._dialled
 
     @cached_property
     def access(self) -> "access_pb2_grpc.AccessStub":
@@ -213,34 +234,44 @@ class Connection:
     async def ask(
         self, method: "grpc.aio.UnaryUnaryMultiCallable[Request, Answer]", request: Request
     ) -> Answer:
-        """Ask what changes nothing; asked again while a daemon that was there is away.
+        """Ask something that changes nothing; it is repeated while a known daemon is away.
 
         Raises:
-            DssError: what the daemon said, or what became of the way to it.
+            DssError: the daemon's error, or why it cannot be reached.
         """
         return await self.outages.over(partial(self._once, method, request), repeats=True)
 
     async def change(
         self, method: "grpc.aio.UnaryUnaryMultiCallable[Request, Answer]", request: Request
     ) -> Answer:
-        """Ask for a change; asked again only where it is certain that it was not made.
+        """Ask for a change; it is repeated only if it was certainly not made.
 
         Raises:
             OutcomeUnknown: the connection was lost before the answer came.
-            DssError: what the daemon said, or what became of the way to it.
+            DssError: the daemon's error, or why it cannot be reached.
         """
         return await self.outages.over(partial(self._once, method, request), repeats=False)
 
     async def _once(
         self, method: "grpc.aio.UnaryUnaryMultiCallable[Request, Answer]", request: Request
     ) -> Answer:
+        self.refuse_closed()
         return await self.answer(method(request, timeout=CALL_TIMEOUT_S))
+
+    def refuse_closed(self) -> None:
+        """See that calls can be made.
+
+        Raises:
+            ClientClosed: not any more.
+        """
+        if self._is_closed:
+            raise ClientClosed
 
     async def answer(self, call: Awaitable[Answer]) -> Answer:
         """Await a unary call, made once.
 
         Raises:
-            DssError: what the daemon said, or what became of the way to it.
+            DssError: the daemon's error, or why it cannot be reached.
         """
         try:
             answer = await call
@@ -257,7 +288,7 @@ class Connection:
         """
         item = await self.read_or_end(call)
         if item is None:
-            raise ConnectionLostError(OutcomeUnknown())
+            raise ConnectionLostError(self._cut())
         return item
 
     async def read_or_end(
@@ -292,37 +323,42 @@ class Connection:
             raise ConnectionLostError(self._lost(call, error)) from error
         except asyncio.InvalidStateError as error:
             # What gRPC raises for a call that has ended already.
-            raise ConnectionLostError(OutcomeUnknown()) from error
+            raise ConnectionLostError(self._cut()) from error
         except asyncio.CancelledError as error:
             self._raise_unless_ours(error)
             raise
 
-    @staticmethod
-    def _raise_unless_ours(error: asyncio.CancelledError) -> None:
+    def _raise_unless_ours(self, error: asyncio.CancelledError) -> None:
         """A call that its peer cancelled is reported as if this task had been cancelled."""
         task = asyncio.current_task()
         if task is not None and not task.cancelling():
-            raise ConnectionLostError(OutcomeUnknown()) from error
+            raise ConnectionLostError(self._cut()) from error
+
+    def _cut(self) -> DssError:
+        """Why a call ended that nobody gave a reason for."""
+        return ClientClosed() if self._is_closed else OutcomeUnknown()
 
     def _lost(self, call: object, error: grpc.aio.AioRpcError) -> DssError:
-        """What a failed call means; where nobody answers there, the next one goes another way."""
+        """The error of a failed call; if nobody answered, the next call takes another way."""
         condition = self.translated(error)
         if isinstance(condition, Unreachable):
-            self._ways.lost(way_of(self._channel, call))
+            self._ways.lost(way_of(self._dialled, call))
         return condition
 
     def translated(self, error: grpc.aio.AioRpcError) -> DssError:
-        """What a failed call means."""
+        """The error of a failed call."""
         for key, value in error.trailing_metadata() or ():
             if key == ERROR_METADATA_KEY and isinstance(value, bytes):
                 self.outages.heard()
                 return error_from_wire(types_pb2.Error.FromString(value))
+        if self._is_closed:
+            return ClientClosed()
         if error.code() is grpc.StatusCode.UNIMPLEMENTED:
             return CallUnknown(endpoint=self.endpoint.text)
         return self._of_status(error.code(), error.details() or "")
 
     def _of_status(self, status: grpc.StatusCode, details: str) -> DssError:
-        """What a failed call means to which the daemon gave no condition."""
+        """The error of a failed call for which the daemon named no condition."""
         match status:
             case grpc.StatusCode.UNAVAILABLE if _never_left(details):
                 return self._not_reached(details)
@@ -353,13 +389,13 @@ class Connection:
 
 
 def error_from_wire(error: types_pb2.Error) -> DssError:
-    """The condition that an error item of the wire stands for."""
+    """The condition in an error item of the wire."""
     return from_wire(error.code, dict(error.fields), error.message)
 
 
 _HANDSHAKE = "handshake failed"
 _UNTRUSTED = (_HANDSHAKE, "verification check failed")
-"""Where a certificate was looked at: by the library of TLS, and by gRPC itself."""
+"""The two sources of certificate errors: the TLS library, and gRPC itself."""
 _REASONS = {
     "unable to get local issuer certificate": "nobody that is trusted signed its certificate",
     "self-signed certificate": "nobody that is trusted signed its certificate",
@@ -382,7 +418,7 @@ def _too_large(details: str) -> bool:
 
 
 def _never_left(details: str) -> bool:
-    """Whether the transport says that no connection was made, so nothing can have been done."""
+    """Whether the transport says that no connection was made, so that the daemon did nothing."""
     said = details.lower()
     signs = ("failed to connect", "connection refused", "dns resolution failed", "errors resolving")
     return any(sign in said for sign in signs)

@@ -6,7 +6,14 @@ Invariant: frozen values, whose fields are those of the messages in `groups.prot
 from dataclasses import dataclass
 
 from dss_client.group_values import Borrower, Fates, Grant, Group
+from dss_core.answers import DaemonStatus as DaemonStatus
+from dss_core.answers import ErrorCount as ErrorCount
+from dss_core.answers import Held as Held
+from dss_core.answers import KeyCount as KeyCount
+from dss_core.answers import PeerHeld as PeerHeld
+from dss_core.answers import Quarantined as Quarantined
 from dss_core.answers import Reason as Reason
+from dss_core.answers import UnreadLoss as UnreadLoss
 from dss_core.limits import RESTORE_OFFSETS_RAISED
 
 

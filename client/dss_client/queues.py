@@ -5,11 +5,12 @@ nobody notices a look.
 """
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dss_api.values import decoded, number_of
+from dss_core.answers import ErrorCount, KeyCount
 from dss_core.errors import IllegalArgument
 
 if TYPE_CHECKING:
@@ -66,42 +67,6 @@ class NewestEntries:
     """So many are there."""
     is_cut: bool
     """The daemon answered with fewer than it was asked for, or did not look at all of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorCount:
-    """How many entries are of one error."""
-
-    fingerprint: str
-    """Empty: they have no error, only a cause."""
-    cause: str
-    error_type: str
-    error: str
-    """The text of the newest."""
-    count: int
-    newest_us: int
-    """When the newest came."""
-    oldest_us: int
-    stream: str
-    """The record of the newest; an older daemon tells none."""
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class KeyCount:
-    """How many entries are of one key."""
-
-    key: bytes | None
-    count: int
-    newest_us: int
-    oldest_us: int
-    stream: str
-    """The record of the oldest, and why that failed:"""
-    offset: int
-    cause: str
-    error_type: str
-    error: str
-    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +211,7 @@ class Queues:
             for each in reply.errors:
                 found = decoded(each, ErrorCount)
                 name = found.fingerprint, "" if found.fingerprint else found.cause
-                counts[name] = _both(counts.get(name), found)
+                counts[name] = counts[name].with_more(found) if name in counts else found
                 looked += found.count
             request.page_token = reply.next_page_token
             if not request.page_token or (at_most is not None and looked >= at_most):
@@ -271,7 +236,8 @@ class Queues:
             reply = await self._connection.ask(self._connection.queues.Keys, request)
             for each in reply.keys:
                 found = decoded(each, KeyCount)
-                counts[found.key] = _both_keys(counts.get(found.key), found)
+                known = counts.get(found.key)
+                counts[found.key] = found if known is None else known.with_more(found)
                 looked += found.count
             request.page_token = reply.next_page_token
             if not request.page_token or (at_most is not None and looked >= at_most):
@@ -348,19 +314,3 @@ def _entry(message: "queues_pb2.QueueEntry") -> QueueEntry:
 
 def _follows(counted: ErrorCount) -> bool:
     return counted.cause == "follows"
-
-
-def _both(one: ErrorCount | None, other: ErrorCount) -> ErrorCount:
-    if one is None:
-        return other
-    newer = max(one, other, key=lambda each: each.newest_us)
-    oldest_us = min(one.oldest_us, other.oldest_us)
-    return replace(newer, count=one.count + other.count, oldest_us=oldest_us)
-
-
-def _both_keys(one: KeyCount | None, other: KeyCount) -> KeyCount:
-    if one is None:
-        return other
-    older = min(one, other, key=lambda each: each.oldest_us)
-    newest_us = max(one.newest_us, other.newest_us)
-    return replace(older, count=one.count + other.count, newest_us=newest_us)

@@ -38,6 +38,7 @@ from dss_api.v1 import (
     watch_pb2_grpc,
 )
 from dss_core import arrow_layout
+from dss_core.answers import DaemonStatus, Quarantined
 from dss_core.errors import DiskFailed, DiskFull, NoRoomToStart
 from dss_core.lane import DEAD_LETTERS, SHARDS, STEERED
 from dssd import limits
@@ -59,7 +60,6 @@ from dssd.metrics.collection import MeasuredParts, collected
 from dssd.metrics.server import MetricsServer
 from dssd.opening import Parts, opened
 from dssd.operations.pause_ends import PauseEnds
-from dssd.questions.daemon_facts import DaemonFacts, Quarantined
 from dssd.questions.findings import FindingQuestions, bytes_of
 from dssd.rpc.access import AccessServicer
 from dssd.rpc.audit import Audit
@@ -386,7 +386,7 @@ class Daemon:
     async def _watch_for_crash(self) -> None:
         await self._crashed
 
-    async def _facts(self) -> DaemonFacts:
+    async def _facts(self) -> DaemonStatus:
         serving = self._serving
         assert serving is not None, "it is asked by a call, or by a task"
         parts, doors = serving.parts, serving.doors
@@ -396,7 +396,7 @@ class Daemon:
         counts = parts.sessions.counts()
         state, reason = self._state(parts)
         disk, before = shutil.disk_usage(self._config.data_dir), self._life.before
-        return DaemonFacts(
+        return DaemonStatus(
             version=version(),
             pid=os.getpid(),
             started_at_ms=self._started_at_ms,

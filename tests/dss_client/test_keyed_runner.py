@@ -384,6 +384,32 @@ async def test_a_handler_that_something_cancelled_is_refused_and_its_worker_goes
     assert (naks(report), report.acked) == ([0], ((1, 3),))
 
 
+class Ends(BaseException):
+    """Raised by a handler; it is no failure, as `SystemExit` is none."""
+
+
+@pytest.mark.parametrize("end", [Ends(), SystemExit(3), KeyboardInterrupt()], ids=repr)
+async def test_what_ends_the_program_ends_the_run_and_nothing_of_its_key_overtakes_it(
+    end: BaseException,
+) -> None:
+    grant = grant_of()
+    handled: list[int] = []
+
+    async def handle(record: DeliveredRecord) -> None:
+        handled.append(record.offset)
+        if record.offset == 1:
+            raise end
+
+    runner = KeyedRunner(handle, concurrency=4, wait_sure=sure)
+    with pytest.raises(type(end)) as raised:
+        await runner.run(coming(taken(grant, 0, b"a", b"a", b"a", b"a")))
+    assert raised.value is end
+    assert handled == [0, 1]
+    assert [record.offset for record in runner.unfinished()] == [1]
+    report = news(grant)
+    assert (report.acked, naks(report)) == (((0, 1),), [])
+
+
 async def test_what_waits_for_its_turn_is_not_handled_once_its_stream_is_taken_back() -> None:
     grant, other = grant_of(), grant_of(2)
     pieces = taken(grant, 0, b"a", b"a", b"a", None, None), taken(other, 0, b"a")

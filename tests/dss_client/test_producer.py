@@ -46,6 +46,20 @@ async def test_a_sent_record_is_acknowledged_with_its_place(daemon: MemoryDaemon
     assert (first.durability, first.repeated, first.records) == ("sync", False, 1)
 
 
+async def test_whoever_waits_is_told_where_the_tasks_of_the_client_are_cancelled(
+    daemon: MemoryDaemon,
+) -> None:
+    daemon.mute_acks = True
+    async with client_of(daemon) as client, client.producer("t") as producer:
+        delivery = producer.send_nowait(b"a", key=b"k")
+        await until(lambda: daemon.stored() == 1)
+        producer.call._task.cancel()
+        with pytest.raises(OutcomeUnknown):
+            await delivery
+        with pytest.raises(OutcomeUnknown):
+            await producer.send(b"b")
+
+
 async def test_records_sent_together_travel_together(daemon: MemoryDaemon) -> None:
     async with client_of(daemon) as client, client.producer("t") as producer:
         handles = [producer.send_nowait(b"x", key=b"k") for _ in range(CROWD)]

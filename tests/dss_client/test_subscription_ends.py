@@ -2,7 +2,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -10,7 +10,8 @@ import dss_client
 import dss_client.subscription as subscription_module
 from dss_api.v1 import sessions_pb2
 from dss_client import Client, DeliveredRecord, GrantNotice, Subscription
-from dss_client.limits import YIELD_EVERY_S
+from dss_client.limits import CLOSE_TIMEOUT_S, YIELD_EVERY_S
+from dss_client.session import Session
 from dss_client.testing import MemoryDaemon, until
 from dss_client.testing.memory_session import wire_error
 from dss_core.build import build_frame
@@ -41,6 +42,11 @@ async def subscribed(daemon: MemoryDaemon) -> AsyncIterator[Subscription]:
         client.subscribe(SHARE) as subscription,
     ):
         yield subscription
+
+
+async def test_leaving_does_not_wait_for_a_session_that_has_ended(daemon: MemoryDaemon) -> None:
+    async with asyncio.timeout(CLOSE_TIMEOUT_S), subscribed(daemon) as subscription:
+        cast("Session", subscription._session)._task.cancel()
 
 
 async def take(subscription: Subscription, count: int) -> None:

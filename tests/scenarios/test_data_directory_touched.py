@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 from dss_api.v1 import events_pb2, topics_pb2
+from dss_core.default_paths import OPERATORS_SOCKET_NAME
 from dss_core.errors import ExitCode
-from dssd.events.kinds import LOCK_REMOVED
+from dssd.events.kinds import LOCK_REMOVED, SOCKET_REMOVED
 from dssd.lock import LOCK_NAME
 from support.daemon_process import DaemonEnded, DaemonProcess, running, short_directory
 from support.raw_stubs import Stubs, connected
 
 PATIENCE_S = 30.0
+SOCKETS = ("dssd.sock", OPERATORS_SOCKET_NAME)
 
 
 async def create(stubs: Stubs, name: str) -> None:
@@ -31,7 +33,7 @@ async def refused(data: Path, where: Path) -> DaemonEnded:
     return ended.value
 
 
-async def test_a_directory_whose_lock_file_was_removed_and_that_was_moved_keeps_all() -> None:
+async def test_a_directory_that_is_tidied_up_and_moved_keeps_all() -> None:
     with short_directory() as directory:
         data, moved = directory / "data", directory / "moved"
         async with running("--data-dir", str(data)) as daemon:
@@ -47,6 +49,15 @@ async def test_a_directory_whose_lock_file_was_removed_and_that_was_moved_keeps_
                     event = await anext(aiter(stubs.events.Watch(watched)))
                 assert event.subject == str(data)
                 assert (data / LOCK_NAME).exists()
+                for name in SOCKETS:
+                    (data / name).unlink()
+                back = events_pb2.WatchEventsRequest(after_number=0, codes=[SOCKET_REMOVED.code])
+                async with asyncio.timeout(PATIENCE_S):
+                    told = aiter(stubs.events.Watch(back))
+                    subjects = {(await anext(told)).subject for _ in SOCKETS}
+                assert subjects == {f"unix:{data / name}" for name in SOCKETS}
+                # Who comes anew gets in.
+                assert await topics_at(daemon.endpoint) == {"first"}
                 await create(stubs, "later")
                 data.rename(moved)
                 data.mkdir()

@@ -1,10 +1,9 @@
 """A daemon that is well, as it stands at a moment."""
 
-from dss_core.answers import Held
-from dssd.questions.daemon_facts import DaemonFacts
+from dss_core.answers import DaemonStatus, Held
 
 NOW_MS = 1_800_000_000_000
-DAEMON = DaemonFacts(
+DAEMON = DaemonStatus(
     version="1",
     pid=7,
     started_at_ms=NOW_MS - 3_600_000,

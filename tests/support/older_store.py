@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 from dssd.store import integrity, schema
@@ -22,14 +23,24 @@ CREATE TABLE "seal" ("contents" INTEGER NOT NULL) STRICT;
 """
 LAST_VERSION, LAST_ID = 1_000, 77
 RECORDED = Path(__file__).parents[1] / "dssd" / "store"
-"""Where the tables of each format are."""
+"""Where the tables are that each format brought or changed."""
+
+
+@cache
+def recorded_tables(format_: int) -> dict[str, str]:
+    """How a format creates its tables, by name: as the last format up to it that changed one."""
+    tables: dict[str, str] = {}
+    for each in range(1, format_ + 1):
+        for created in (RECORDED / f"schema_{each}.sql").read_text().strip().split("\n\n"):
+            tables[created.split('"')[1]] = created
+    return tables
 
 
 def make_store(path: Path, format_: int, rows: Sequence[Row]) -> list[Row]:
     """A closed store of an older format; returns the rows that it could take."""
     connection = sqlite3.connect(path, isolation_level=None)
-    recorded = (RECORDED / f"schema_{format_}.sql").read_text()
-    connection.executescript(recorded + (SEQUENCES_1 if format_ == 1 else SEQUENCES_2))
+    connection.executescript("\n".join(recorded_tables(format_).values()))
+    connection.executescript(SEQUENCES_1 if format_ == 1 else SEQUENCES_2)
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
     taken = [row for row in rows if row.TABLE in tables]
     connection.execute("BEGIN")

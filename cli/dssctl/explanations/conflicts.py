@@ -140,6 +140,10 @@ CONFLICTS = {
         this name is one of those. They belong to the group: only it appends to them, they go with
         the group or the topic, and no filter selects them. Nothing was changed. dssctl dlq shows
         what they hold, and brings dead records back.""",
+    "DSS2270": """One thread or task closed the client, by close or by the end of its block, while
+        another one still took records, read, watched or called. What that had taken and not
+        acknowledged comes again. Join threads and tasks before the client is closed; to end a
+        subscription from elsewhere, use its drain.""",
     "DSS2121": """Headers with these names are the daemon's: they say which record an entry of a
         retry queue was made of, and what became of it. A record of a producer that had them would
         be taken for one. Nothing of its frame was stored. Give the header another name.""",

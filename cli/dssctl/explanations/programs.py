@@ -4,11 +4,11 @@ PROGRAMS = {
     "DSS1151": """A file could not be written: its folder is not there or not yours, the disk is
         full, or something else than a folder stands in its way. Nothing was changed; what was
         there before is there still.""",
-    "DSS1152": """A process was forked after it had opened a client of dss_client.sync. The thread
-        that serves the client, and the threads of gRPC, exist in the parent only, so neither the
-        old client nor a new one can work in the child. The parent is not affected. Connect after
-        the fork, or begin children by spawn, as multiprocessing
-        does when asked: get_context("spawn").""",
+    "DSS1152": """A process was forked after it had opened a client. The thread that serves the
+        clients of dss_client.sync, and the threads of gRPC, exist in the parent only, so neither
+        the old client nor a new one can work in the child. The parent is not affected. Connect
+        after the fork, or begin children by spawn, as multiprocessing does when asked:
+        get_context("spawn").""",
     "DSS1153": """All synchronous clients of a process share one thread for their work. A callback
         such as on_grant runs in it, so a call there that waits for an answer would wait for ever.
         Hand what happened to another thread, for example by a queue.""",

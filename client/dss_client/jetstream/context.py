@@ -60,7 +60,7 @@ from dss_core.errors import (
 if TYPE_CHECKING:
     from dss_client._connection import Connection
     from dss_client._task_spawner import Spawn
-    from dss_client.jetstream.subscriptions import Callback, ErrorCallback
+    from dss_client.jetstream._callbacks import Callback, ErrorCallback
     from dss_client.session import Session
 
 Noted = TypeVar("Noted", PushSubscription, PullSubscription, OrderedSubscription)

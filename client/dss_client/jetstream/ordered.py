@@ -13,6 +13,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dss_client.jetstream._callbacks import ErrorTeller
 from dss_client.jetstream.config import ConsumerConfig, DeliverPolicy, SequenceInfo
 from dss_client.jetstream.message import Hold, as_messages
 from dss_client.record import Batch, made
@@ -20,10 +21,10 @@ from dss_core.errors import DssError, SubscriptionOver
 
 if TYPE_CHECKING:
     from dss_client._task_spawner import Spawn
+    from dss_client.jetstream._callbacks import Callback, ErrorCallback
     from dss_client.jetstream._consumers import Consumers
     from dss_client.jetstream.config import ConsumerInfo
     from dss_client.jetstream.message import Msg
-    from dss_client.jetstream.subscriptions import Callback, ErrorCallback
     from dss_client.reader import Reader
 
 BATCHES_AHEAD_MAX = 4
@@ -58,7 +59,8 @@ class OrderedSubscription:
         """Begin to read."""
         self._pump = spawn(self._read(), "ordered consumer")
         if cb is not None:
-            self._served = spawn(self._serve(cb, error_cb), "callback of an ordered consumer")
+            errors = ErrorTeller(self._info.name or "an ordered consumer", error_cb)
+            self._served = spawn(self._serve(cb, errors), "callback of an ordered consumer")
 
     @property
     def is_over(self) -> bool:
@@ -177,15 +179,13 @@ class OrderedSubscription:
     def _messages_of(self, batch: Batch) -> "list[Msg]":
         return list(made(self._kind, batch._source, batch._decoded.rows(as_messages)))
 
-    async def _serve(self, cb: "Callback", error_cb: "ErrorCallback | None") -> None:
+    async def _serve(self, cb: "Callback", errors: ErrorTeller) -> None:
         try:
             async with aclosing(self._messages()) as messages:
                 async for message in messages:
-                    await cb(message)
-        except Exception as error:
-            if error_cb is None:
-                raise
-            await error_cb(error)
+                    await errors.hand_to(cb, message)
+        except DssError as error:
+            await errors.tell(error)
 
 
 def _seq_before(config: ConsumerConfig) -> int | None:

@@ -5,13 +5,13 @@ it. The end of the client leaves, and deletes nothing.
 """
 
 import asyncio
-import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from dss_client.jetstream._callbacks import ErrorTeller
 from dss_client.jetstream.config import ConsumerInfo
 from dss_core.errors import (
     ConsumerNotActive,
@@ -23,12 +23,10 @@ from dss_core.errors import (
 
 if TYPE_CHECKING:
     from dss_client._task_spawner import Spawn
+    from dss_client.jetstream._callbacks import Callback, ErrorCallback
     from dss_client.jetstream._consumers import Consumers
     from dss_client.jetstream._pieces import Pieces
     from dss_client.jetstream.message import Msg
-
-    Callback = Callable[[Msg], Awaitable[None]]
-    ErrorCallback = Callable[[Exception], Awaitable[None]]
 
 ALARM_INTERVALS = 3
 """So many intervals of heartbeats without a sign of life raise the alarm, as ADR-15 has it."""
@@ -38,8 +36,6 @@ FETCH_MISSED_INTERVALS = 2
 
 NO_WAIT_S = 0.1
 """A fetch that does not wait gives what is under way to this client so long to come."""
-
-_LOG = logging.getLogger("dss_client")
 
 
 class JetStreamSubscription:
@@ -131,7 +127,7 @@ class PushSubscription(JetStreamSubscription):
         error_cb: "ErrorCallback | None",
     ) -> None:
         super().__init__(consumers, pieces, info, created=created)
-        self._error_cb = error_cb
+        self._errors = ErrorTeller(info.name, error_cb)
         self._tasks: list[asyncio.Task[None]] = []
         self._served: asyncio.Task[None] | None = None
 
@@ -204,16 +200,12 @@ class PushSubscription(JetStreamSubscription):
         try:
             async with aclosing(self._pieces.messages()) as messages:
                 async for message in messages:
-                    try:
-                        await cb(message)
-                    except Exception as error:  # noqa: BLE001 - the program's own, told to it
-                        await self._tell(error)
-                    else:
-                        if auto_ack and not message.is_settled:
-                            await message.ack()
+                    handled = await self._errors.hand_to(cb, message)
+                    if handled and auto_ack and not message.is_settled:
+                        await message.ack()
             await self._leave_behind()
         except DssError as error:
-            await self._tell(error)
+            await self._errors.tell(error)
             await self.leave()
 
     async def _listen(self, interval_s: float) -> None:
@@ -221,19 +213,13 @@ class PushSubscription(JetStreamSubscription):
             await asyncio.sleep(interval_s)
             silent_s = self._pieces.silent_s()
             if silent_s >= ALARM_INTERVALS * interval_s:
-                await self._tell(self._alarm(silent_s))
+                await self._errors.tell(self._alarm(silent_s))
             if silent_s * 2 >= interval_s:
                 self._pieces.ask()
 
     def _alarm(self, silent_s: float) -> ConsumerNotActive:
         name, last = self._info.name, self._pieces.last_seq
         return ConsumerNotActive(consumer=name, silent_s=f"{silent_s:.1f}", stream_seq=last)
-
-    async def _tell(self, error: Exception) -> None:
-        if self._error_cb is not None:
-            await self._error_cb(error)
-        else:
-            _LOG.warning("the subscription to %s: %s", self._info.name, error)
 
 
 class PullSubscription(JetStreamSubscription):

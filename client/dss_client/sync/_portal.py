@@ -1,9 +1,10 @@
 """The one event loop behind every synchronous client of this process, in a thread of its own.
 
 It begins with the first client and ends with the process, after it has closed the clients that are
-still open. Invariants: what belongs to the loop is touched in its thread only, through a `Portal`;
+still open. Invariants: what belongs to the loop is touched only in its thread, through a `Portal`;
 a call from another thread waits for its end, and ends early only together with what it awaits. A
-`fork` leaves the thread behind: in the child, whatever was opened before is refused with a reason.
+`fork` leaves the thread behind: in the child, everything that was opened before is refused with a
+reason.
 """
 
 import asyncio
@@ -16,17 +17,18 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from dss_core.errors import OpenedBeforeFork, ProcessEnds, WouldWaitForItself
+from dss_client._forks import the_forks
+from dss_core.errors import ProcessEnds, WouldWaitForItself
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
 CLOSE_AT_EXIT_S = 5.0
-"""For the loop's thread to end with the process, once its clients are closed."""
+"""How long the process waits for the loop's thread to end, once its clients are closed."""
 
 SIGNAL_LOOK_S = 0.5
-"""A thread that waits for the loop looks up this often: of a signal that came in the moment before
-it began to wait, it would hear with the answer only."""
+"""How often a thread that waits for the loop looks up: otherwise it would notice a signal of the
+moment before it began to wait only with the answer."""
 
 
 Answer = TypeVar("Answer")
@@ -37,8 +39,6 @@ class Portal:
     """The way into the loop. There is one a process; `portal` gives it."""
 
     def __init__(self) -> None:
-        self.forked_from = 0
-        """The process that it was left behind in; 0 where that is this one."""
         self._ended = False
         self._closers: dict[object, Callable[[], None]] = {}
         self._loop = asyncio.new_event_loop()
@@ -58,7 +58,7 @@ class Portal:
         except BaseException:
             work.close()
             raise
-        return _waited(asyncio.run_coroutine_threadsafe(work, self._loop))
+        return _waited(asyncio.run_coroutine_threadsafe(_carried(work), self._loop))
 
     def call(
         self, function: Callable[Given, Answer], *args: Given.args, **kwargs: Given.kwargs
@@ -70,7 +70,7 @@ class Portal:
         return _waited(future)
 
     def soon(self, function: Callable[[], None]) -> None:
-        """Have a function called in the loop's thread, and wait for nothing.
+        """Have a function called in the loop's thread, without waiting for it.
 
         Raises:
             OpenedBeforeFork: the loop belongs to the process that this one was forked from.
@@ -79,7 +79,7 @@ class Portal:
         self._loop.call_soon_threadsafe(function)
 
     def later(self, delay_s: float, function: Callable[[], None]) -> None:
-        """The same after a while; in the loop's thread only."""
+        """Have a function called after a while; in the loop's thread only."""
         self._loop.call_later(delay_s, function)
 
     def begin(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
@@ -92,12 +92,12 @@ class Portal:
             while (item := self.run(_next_of(items))) is not _END:
                 yield cast("Answer", item)
         finally:
-            # Perhaps thrown away late: then there is nobody left to close it for.
-            if not (self.forked_from or self._ended):
+            # The iterator may be thrown away late, when the loop has ended.
+            if not (the_forks.is_child or self._ended):
                 self.run(items.aclose())
 
     def check(self) -> None:
-        """See that waiting for the loop would end; raises as `run` does."""
+        """Check that a wait for the loop would end; raises as `run` does."""
         self.check_process()
         if self._ended:
             raise ProcessEnds
@@ -106,19 +106,18 @@ class Portal:
 
     def check_process(self) -> None:
         """See that the loop runs in this process; raises as `soon` does."""
-        if self.forked_from:
-            raise OpenedBeforeFork(process=self.forked_from)
+        the_forks.refuse()
 
     def opened(self, client: object, close: Callable[[], None]) -> None:
         """A client is open, and is to be closed at the end of the process."""
         self._closers[client] = close
 
     def closed(self, client: object) -> None:
-        """It is no longer."""
+        """The client is closed."""
         self._closers.pop(client, None)
 
     def end(self) -> None:
-        """Close what is open; nothing can be called behind it."""
+        """Close the open clients; nothing can be called after that."""
         for close in list(self._closers.values()):
             # There is nobody left to be told.
             with suppress(Exception):
@@ -132,7 +131,27 @@ class Portal:
         self._loop.run_forever()
 
 
+class _EndsProgram(Exception):
+    """What ends a program, on its way into the thread that called; the argument is that."""
+
+
+async def _carried(work: Coroutine[Any, Any, Answer]) -> Answer:
+    """Await it; what ends a program would end the loop of all clients if a task raised it."""
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise _EndsProgram(error) from error
+
+
 def _waited(future: "Future[Answer]") -> Answer:
+    try:
+        return _result(future)
+    except _EndsProgram as carried:
+        [error] = carried.args
+        raise error from None
+
+
+def _result(future: "Future[Answer]") -> Answer:
     try:
         while True:
             try:
@@ -167,33 +186,29 @@ _portal: Portal | None = None
 
 
 def portal() -> Portal:
-    """The one of this process, which begins here.
+    """The portal of this process, made by the first call.
 
     Raises:
         OpenedBeforeFork: a client was opened before this process was forked: gRPC cannot be used.
     """
     global _portal
     with _lock:
+        the_forks.opening()
         if _portal is None:
             _portal = Portal()
             atexit.register(partial(_end, _portal))
-        elif _portal.forked_from:
-            raise OpenedBeforeFork(process=_portal.forked_from)
         return _portal
 
 
 def _end(ended: Portal) -> None:
-    if not ended.forked_from:
+    if not the_forks.is_child:
         ended.end()
 
 
 def _left_behind() -> None:
-    """This is the child of a fork: there is no such thread here."""
+    """Mark the portal in the child of a fork, where its thread is missing."""
     global _lock
     _lock = threading.Lock()
-    if _portal is not None:
-        # What gRPC leaves of itself in a child may end it at any call, though all was closed.
-        _portal.forked_from = os.getppid()
 
 
 if hasattr(os, "register_at_fork"):

@@ -16,7 +16,6 @@ from dss_client.backups import Backups as AsyncBackups
 from dss_client.backups import MadeBackup, Told
 from dss_client.changes import Change, Target
 from dss_client.daemon import Daemon as AsyncDaemon
-from dss_client.daemon import DaemonStatus
 from dss_client.events import Event, EventPage
 from dss_client.events import Events as AsyncEvents
 from dss_client.group_values import Grant, Group, ShardedGroup
@@ -35,6 +34,7 @@ from dss_client.sessions import Sessions as AsyncSessions
 from dss_client.sessions import SessionSummary
 from dss_client.topics import LocatedRange, Topic, TopicSummary
 from dss_client.topics import Topics as AsyncTopics
+from dss_core.answers import DaemonStatus
 
 if TYPE_CHECKING:
     from dss_client._client import Client

@@ -21,7 +21,7 @@ from dss_client.sync.reader import Reader
 from dss_client.sync.subscription import Pieces, Subscription
 
 if TYPE_CHECKING:
-    from dss_client.jetstream.subscriptions import ErrorCallback
+    from dss_client.jetstream._callbacks import ErrorCallback
     from dss_client.sync.jetstream import JetStream
     from dss_client.watch import WatchUpdate
     from dss_core.errors import StreamDamaged

@@ -417,6 +417,17 @@ class PrincipalExists(DssError):
 
 
 @registered
+class ClientClosed(DssError):
+    """A client is closed where another part of the program still uses it. No fields."""
+
+    code = "DSS2270"
+    sentence = "The client was closed by another part of this program."
+    hint = "Close it once nothing uses it any more, or connect anew."
+    grpc_status = "FAILED_PRECONDITION"
+    exit_code = ExitCode.CONFLICT
+
+
+@registered
 class ScheduleBusy(DssError):
     """It is to have one run at a time. Fields: schedule, run."""
 

@@ -20,6 +20,3 @@ class Mailboxes(Protocol):
 
     def to_leader(self, group_id: int, message: ToLeader) -> None:
         """Send to the leader of the group; `LeaderWanted` starts it where there is none."""
-
-    def to_borrower(self, group_id: int, message: ToBorrower) -> None:
-        """Send to the borrower that the message names; lost where it is gone."""

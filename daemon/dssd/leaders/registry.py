@@ -131,10 +131,6 @@ class Registry:
         """Deliver what is sent to this borrower to ``receive``; returns how to stop."""
         return self._borrower_mailboxes.attach(borrower_id, receive)
 
-    def to_borrower(self, group_id: int, message: ToBorrower) -> None:
-        """Send to the borrower that the message names; lost where it is gone."""
-        self._borrower_mailboxes.put(message)
-
     def to_leader(self, group_id: int, message: ToLeader) -> None:
         """Send to the leader of the group; `LeaderWanted` starts it where there is none."""
         actor = self._actors.get(group_id)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
+from dss_core.answers import DaemonStatus
 from dss_core.counted import bytes_text, counted
 from dss_core.errors import DssError
 from dss_core.sentences import as_sentence
@@ -17,7 +18,6 @@ from dss_core.times import text_of_span
 from dssd.events import kinds
 from dssd.events.model import KeptEvent, Severity
 from dssd.jobs.held_job import JobView
-from dssd.questions.daemon_facts import DaemonFacts
 from dssd.questions.overviews import Overview
 from dssd.questions.reasons import QUEUES_FULL, quoted
 from dssd.questions.stuck import Stuck
@@ -92,20 +92,20 @@ class KeptTopic(NamedTuple):
 class Facts:
     """The facts for the rules: all, or those of one topic or session."""
 
-    daemon: DaemonFacts
+    daemon: DaemonStatus
     groups: Sequence[Overview] = ()
     stuck: Sequence[Stuck] = ()
-    """Those of a group stand together."""
+    """Entries of one group stand together."""
     events: Sequence[KeptEvent] = ()
     """Warnings and errors of the last day, the oldest first."""
     topics: Sequence[KeptTopic] = ()
     sessions: Sequence[SessionView] = ()
     operations: Sequence[OperationRow] = ()
-    """Those that have not ended."""
+    """Operations that have not ended."""
     schedules: Sequence[ScheduleView] = ()
     jobs: Sequence[JobView] = ()
     failed: Mapping[str, DssError] = field(default_factory=dict)
-    """What could not be asked for."""
+    """Questions that failed, by what they ask for."""
 
     @property
     def now_ms(self) -> int:
@@ -164,7 +164,7 @@ def _mistakes(facts: Facts) -> Found:
 
 
 def _before(facts: Facts) -> Found:
-    """How the daemon before ended; trouble for as long as somebody may not know of it."""
+    """How the previous daemon ended: a finding as long as an operator may not know of it."""
     daemon = facts.daemon
     reason = f": {daemon.before_reason}" if daemon.before_reason else ""
     told = f"the daemon before: {daemon.before}{reason}"
@@ -202,14 +202,14 @@ def _certificate(facts: Facts) -> Found:
     daemon = facts.daemon
     if not daemon.certificate:
         return
-    left_ms = daemon.certificate_ends_ms - facts.now_ms
+    left_ms = (daemon.certificate_ends_ms or 0) - facts.now_ms
     renew = f"Renew it: {daemon.certificate} is read again as it changes."
     ends = f"the certificate ends in {text_of_span(max(left_ms, 0))}"
     if daemon.certificate_problem:
         told = f"{daemon.certificate} is not served: {daemon.certificate_problem}; {ends}."
         yield _problem("daemon.certificate", told, "Mend its files; they are read again.")
     elif left_ms < CERTIFICATE_LEFT_MS_LEAST:
-        told = "The certificate has ended." if left_ms <= 0 else f"Only a while: {ends}."
+        told = "The certificate has ended." if left_ms <= 0 else f"It is due for renewal: {ends}."
         yield _problem("daemon.certificate", told, renew)
     elif left_ms < CERTIFICATE_LEFT_MS_FEW:
         yield _attention("daemon.certificate", as_sentence(ends[0].upper() + ends[1:]), renew)
@@ -219,7 +219,7 @@ def _certificate(facts: Facts) -> Found:
 
 def _backup(facts: Facts) -> Found:
     daemon = facts.daemon
-    age_ms = facts.age_ms(daemon.backup_at_ms)
+    age_ms = facts.age_ms(daemon.backup_at_ms or 0)
     if daemon.backup_at_ms and age_ms > BACKUP_OLD_MS:
         told = f"The last backup was taken {text_of_span(age_ms)} ago."
         yield _attention("daemon.backup", told, "dssctl backup create DIR")
@@ -440,7 +440,7 @@ OF_ALL: tuple[Rule, ...] = (
     *(_retention, _damage),
     *(_errors, _losses, _stuck, _behind, _dead, _sessions, _operations, _schedules, _jobs),
 )
-"""In the order in which they are told."""
+"""The rules in the order of their findings."""
 OF_TOPIC: tuple[Rule, ...] = (_state, _losses, _damage, _errors, _stuck, _behind, _dead)
 OF_SESSION: tuple[Rule, ...] = (_stuck,)
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from dss_core.answers import DaemonStatus
 from dss_core.errors import DssError, StreamNotFound
 from dss_core.filters import TopicFilter
 from dss_core.ids import StreamId
@@ -19,7 +20,6 @@ from dssd.jobs.held_job import JobView
 from dssd.log.port import Log
 from dssd.loop_yield import LoopTurn
 from dssd.operations.operations import Operations
-from dssd.questions.daemon_facts import DaemonFacts
 from dssd.questions.finding_rules import OF_SESSION, OF_TOPIC, Facts, KeptTopic, findings_of
 from dssd.questions.questions import Questions
 from dssd.questions.verdicts import Verdict
@@ -47,10 +47,10 @@ class FindingQuestions:
     operations: Operations
     schedules: Callable[[], Sequence[ScheduleView]]
     jobs: Callable[[], Sequence[JobView]]
-    daemon: Callable[[], Awaitable[DaemonFacts]]
+    daemon: Callable[[], Awaitable[DaemonStatus]]
 
     async def ask(self, topic: str = "", client_id: str = "") -> list[Verdict]:
-        """What is found, in the order in which it is looked at.
+        """The findings, in the order of the rules.
 
         Raises:
             TopicNotFound: there is no such topic.
@@ -64,8 +64,8 @@ class FindingQuestions:
             return findings_of(Facts(daemon, stuck=held), OF_SESSION)
         return findings_of(await self._of_all(daemon))
 
-    async def _of_all(self, daemon: DaemonFacts) -> Facts:
-        """Each question apart: one trouble hides no other."""
+    async def _of_all(self, daemon: DaemonStatus) -> Facts:
+        """Each question is asked by itself, so the failure of one does not hide the others."""
         failed: dict[str, DssError] = {}
 
         async def asked(what: str, question: Awaitable[Sequence[Answer]]) -> Sequence[Answer]:
@@ -110,7 +110,7 @@ class FindingQuestions:
             events=await self._bad_events(daemon, prefix),
         )
 
-    async def _bad_events(self, daemon: DaemonFacts, about: str = "") -> Sequence[KeptEvent]:
+    async def _bad_events(self, daemon: DaemonStatus, about: str = "") -> Sequence[KeptEvent]:
         since_ms = daemon.now_us // 1_000 - ERRORS_SHOWN_MS
         wanted = EventSelection(since_ms, Severity.WARNING, about)
         return await self.events.last_of(wanted, self.events.last_number, FINDING_EVENTS_MAX)

@@ -6,9 +6,10 @@ records are decoded in a thread. Entries that are done are skipped. Nothing here
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
+from dss_core.answers import ErrorCount, KeyCount
 from dss_core.decode import decode
 from dss_core.ids import StreamId, StreamName
 from dss_core.lane import ERROR_HEADER, LANE_HEADER, LaneEntry
@@ -84,53 +85,6 @@ class QueueEntry(NamedTuple):
     def is_of(self, stream: StreamName, offset: int) -> bool:
         """Whether it is an entry of this record."""
         return self.stream == stream and self.entry.origin_offset == offset
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorCount:
-    """How many entries have one error."""
-
-    fingerprint: str
-    """Empty: they have no error, only a cause."""
-    cause: str
-    error_type: str
-    error: str
-    """The error text of the newest entry; type and cause are also of that."""
-    count: int
-    newest_us: int
-    oldest_us: int
-    stream: str
-    offset: int
-    """The record of the newest."""
-
-    def with_more(self, other: "ErrorCount") -> "ErrorCount":
-        """Together with others of the same."""
-        newest = self if self.newest_us > other.newest_us else other
-        oldest_us = min(self.oldest_us, other.oldest_us)
-        return replace(newest, count=self.count + other.count, oldest_us=oldest_us)
-
-
-@dataclass(frozen=True, slots=True)
-class KeyCount:
-    """How many entries have one key."""
-
-    key: bytes | None
-    count: int
-    newest_us: int
-    oldest_us: int
-    stream: str
-    offset: int
-    """The record of the oldest, and why that failed:"""
-    cause: str
-    error_type: str
-    error: str
-    fingerprint: str
-
-    def with_more(self, other: "KeyCount") -> "KeyCount":
-        """Together with others of the same."""
-        oldest = self if self.oldest_us <= other.oldest_us else other
-        newest_us = max(self.newest_us, other.newest_us)
-        return replace(oldest, count=self.count + other.count, newest_us=newest_us)
 
 
 ErrorCounts = Mapping[tuple[int, str], ErrorCount]

@@ -7,7 +7,7 @@ import grpc.aio
 
 from dss_api.v1 import daemon_pb2, daemon_pb2_grpc, groups_pb2
 from dss_api.values import encoded
-from dssd.questions.daemon_facts import DaemonFacts
+from dss_core.answers import DaemonStatus
 from dssd.questions.findings import FindingQuestions
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -17,7 +17,7 @@ class DaemonServicer(daemon_pb2_grpc.DaemonServicer):
     """Tells the facts, and what they mean."""
 
     def __init__(
-        self, facts: Callable[[], Awaitable[DaemonFacts]], findings: FindingQuestions
+        self, facts: Callable[[], Awaitable[DaemonStatus]], findings: FindingQuestions
     ) -> None:
         self._facts = facts
         self._findings = findings

@@ -21,6 +21,7 @@ from dssd.access.permissions import Role
 from dssd.addresses import Address, UnixAddress, unix_address
 from dssd.data_directory import DataDirectory
 from dssd.events.model import Note
+from dssd.ownership.socket_keeper import SocketKeeper
 from dssd.rpc.arrivals import ArrivalWatch
 from dssd.rpc.audit import Audit
 from dssd.rpc.calls import Calls
@@ -153,6 +154,7 @@ class Doors:
             ("connections of operators", self._reserve.run),
             ("messages on their way", arrivals.run),
             ("logins", LoginWatch(self.calls, self._entries.access).run),
+            ("names of sockets", SocketKeeper(self._addresses, self._note).run),
             *self._watched_certificates(),
         )
 

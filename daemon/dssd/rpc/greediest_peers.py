@@ -5,10 +5,10 @@ calls the process is looked up now in the kernel's list of connected processes: 
 the process may not have been listed yet.
 """
 
-from collections import defaultdict
+from collections import Counter
 
+from dss_core.answers import PeerHeld
 from dssd.loop_yield import LoopTurn
-from dssd.questions.daemon_facts import PeerHeld
 from dssd.rpc.calls import Calls
 from dssd.rpc.connection_bounds import Connections, Peer
 from dssd.rpc.sessions import SessionsServicer
@@ -22,21 +22,23 @@ async def greediest(
 ) -> tuple[PeerHeld, ...]:
     """The peers that hold most, by bytes, then by connections and calls."""
     turn = LoopTurn()
-    found: defaultdict[Peer, PeerHeld] = defaultdict(lambda: PeerHeld(""))
-    for peer, count in connections.held.items():
-        found[peer].connections = count
+    called: Counter[Peer] = Counter()
     for call in calls.open_calls():
         await turn.give_way()
-        found[call.peer if call.login.key else calls.peer_of(call.context)].calls += 1
+        called[call.peer if call.login.key else calls.peer_of(call.context)] += 1
+    attached: Counter[Peer] = Counter()
+    held_bytes: Counter[Peer] = Counter()
     for context, session in sessions.attached():
         await turn.give_way()
-        held = found[session.account.owner or calls.peer_of(context)]
-        held.sessions += 1
-        held.delivery_bytes += session.account.held_bytes
-    for peer, held in found.items():
-        held.peer = str(peer)
-    ranked = sorted(found.values(), key=_greed, reverse=True)
-    return tuple(ranked[:PEERS_SHOWN_MAX])
+        peer = session.account.owner or calls.peer_of(context)
+        attached[peer] += 1
+        held_bytes[peer] += session.account.held_bytes
+    connected = connections.held
+    found = [
+        PeerHeld(str(peer), connected.get(peer, 0), called[peer], attached[peer], held_bytes[peer])
+        for peer in {*connected, *called, *attached}
+    ]
+    return tuple(sorted(found, key=_greed, reverse=True)[:PEERS_SHOWN_MAX])
 
 
 def _greed(held: PeerHeld) -> tuple[int, int, str]:

@@ -30,6 +30,7 @@ from dssd.machines.leader.events import (
     WakeAt,
 )
 from dssd.machines.leader.machine import step
+from dssd.machines.leader.slicing import Slicing
 from dssd.machines.leader.state import Leader
 from dssd.machines.messages import (
     Grant,
@@ -100,7 +101,7 @@ class Costs:
 class Group:
     """A leader, and borrowers that answer whatever it says."""
 
-    def __init__(self, streams: int) -> None:
+    def __init__(self, streams: int, slicing: Slicing | None = None) -> None:
         self.leader = Leader(EPOCH)
         self.now_ms = 0
         self.taken: list[tuple[type[LeaderInput], int]] = []
@@ -110,7 +111,7 @@ class Group:
         stored = tuple(
             StoredStream(StreamId(1, at), Progress(0), 0, 0, None) for at in range(streams)
         )
-        self.feed(TookOver(0, stored, restarted=False))
+        self.feed(TookOver(0, stored, restarted=False, slicing=slicing))
 
     def feed(self, given: LeaderInput) -> int:
         """Take one step; returns its cost in ns."""

@@ -189,6 +189,42 @@ async def test_a11_a_callback_that_returns_acknowledges(world: DssWorld) -> None
     assert await floor_of(world, "d", 2) == 2
 
 
+@pytest.mark.parametrize("ordered", [False, True], ids=["push", "ordered"])
+async def test_callbacks_that_fail_end_neither_the_subscription_nor_the_client(
+    world: DssWorld, caplog: pytest.LogCaptureFixture, *, ordered: bool
+) -> None:
+    seen: list[bytes] = []
+    told: list[str] = []
+    done = asyncio.Event()
+
+    async def callback(message: Msg) -> None:
+        seen.append(message.data)
+        if message.data == b"1":
+            gone = asyncio.get_running_loop().create_future()
+            gone.cancel()
+            await gone
+        if message.data == b"2":
+            done.set()
+            return
+        raise ValueError("not now")
+
+    async def error_cb(error: Exception) -> None:
+        told.append(str(error))
+        raise KeyError("not told")
+
+    js = world.client.jetstream(error_cb=error_cb)
+    if ordered:
+        await js.subscribe("orders.>", ordered_consumer=True, cb=callback)
+    else:
+        await js.subscribe("orders.>", durable="d", cb=callback)
+    await published(world, 3)
+    async with asyncio.timeout(10):
+        await done.wait()
+    assert seen == [b"0", b"1", b"2"]
+    assert told == ["not now", "what the callback awaited was cancelled"]
+    assert caplog.text.count("the error callback of the subscription to") == 2
+
+
 async def test_a11_a_callback_that_acknowledges_by_itself_goes_on_with_strict_acks(
     world: DssWorld,
 ) -> None:

@@ -12,6 +12,7 @@ from typing import cast
 import pytest
 
 import dss_client
+import dss_client.sync
 from dss_client._grant import HeldGrant
 from dss_client._handout import Handout
 from dss_client.changes import PauseGroup
@@ -19,12 +20,20 @@ from dss_client.sync import Client, DeliveredRecord
 from dss_client.testing import until
 from dss_core.errors import (
     BufferFull,
+    ClientClosed,
     IllegalArgument,
     SubjectOutsideTopic,
     TopicExists,
     TopicNotFound,
     WouldWaitForItself,
 )
+
+
+def until_in_threads(condition: Callable[[], object]) -> None:
+    """Wait for it, in this thread."""
+    ends_s = monotonic() + 30
+    while not condition():
+        assert monotonic() < ends_s
 
 
 def published(client: Client, topic: str, count: int) -> list[bytes]:
@@ -330,6 +339,118 @@ def test_a_handler_that_cannot_be_one_is_an_error_and_acknowledges_nothing(
             subscription.run(cast("Callable[[DeliveredRecord], None]", handler))
         [record] = subscription.fetch(1, timeout=30)
         record.ack(sync=True)
+
+
+class Ends(BaseException):
+    """Raised by the program; it is no failure, as `SystemExit` is none."""
+
+
+ENDS = pytest.mark.parametrize(
+    "end", [SystemExit(3), KeyboardInterrupt(), Ends()], ids=["exit", "interrupt", "other"]
+)
+
+
+@ENDS
+def test_what_ends_the_program_is_raised_where_it_runs_and_the_client_stays_usable(
+    client: Client, topic: str, end: BaseException
+) -> None:
+    published(client, topic, 8)
+    handled: list[tuple[bytes | None, bytes]] = []
+
+    def handle(record: DeliveredRecord) -> None:
+        handled.append((record.key, record.payload))
+        if record.payload == b"3":
+            raise end
+
+    with client.subscribe(f"$share/g/{topic}/#", start="earliest") as subscription:
+        with pytest.raises(type(end)) as raised:
+            subscription.run(handle, concurrency=4)
+        again = subscription.fetch(1, timeout=30)
+    assert raised.value is end
+    assert handled[-1][1] == b"3"  # all have one key: what is behind it was not handled
+    assert [(each.payload, each.redelivered) for each in again] == [(b"3", True)]
+
+
+def test_a_handler_that_raises_stop_iteration_fails_and_its_slot_goes_on(
+    client: Client, topic: str
+) -> None:
+    published(client, topic, 2)
+    handled: list[tuple[bytes, bool]] = []
+
+    def handle(record: DeliveredRecord) -> None:
+        handled.append((record.payload, record.redelivered))
+        if len(handled) == 1:
+            raise StopIteration
+        if record.payload == b"1":
+            subscription.drain()
+
+    with client.subscribe(f"$share/g/{topic}/#", start="earliest") as subscription:
+        subscription.run(handle, concurrency=1)
+    assert handled == [(b"0", False), (b"0", True), (b"1", False)]
+
+
+@ENDS
+def test_what_a_callback_raises_comes_to_whoever_takes_records(
+    client: Client, topic: str, end: BaseException
+) -> None:
+    granted: list[object] = []
+
+    def ends(notice: object) -> None:
+        granted.append(notice)
+        if len(granted) == 1:
+            raise end
+
+    published(client, topic, 1)
+    with client.subscribe(f"$share/g/{topic}/#", start="earliest", on_grant=ends) as subscription:
+        with pytest.raises(type(end)):
+            next(iter(subscription))
+        [record] = subscription.fetch(1, timeout=30)
+        record.ack(sync=True)
+
+
+def _iterate(client: Client, topic: str) -> None:
+    for record in client.subscribe(f"$share/g/{topic}/#", start="earliest").__enter__():
+        record.ack()
+
+
+def _fetch(client: Client, topic: str) -> None:
+    subscription = client.subscribe(f"$share/g/{topic}/#", start="earliest").__enter__()
+    while True:
+        subscription.fetch(10)
+
+
+def _run(client: Client, topic: str) -> None:
+    subscription = client.subscribe(f"$share/g/{topic}/#", start="earliest").__enter__()
+    subscription.run(lambda _: None)
+
+
+def _read(client: Client, topic: str) -> None:
+    for _ in client.read(f"{topic}/#", follow=True):
+        pass
+
+
+def _watch(client: Client, topic: str) -> None:
+    for _ in client.watch("groups"):
+        pass
+
+
+@pytest.mark.parametrize("work", [_iterate, _fetch, _run, _read, _watch])
+def test_whoever_still_works_with_a_client_that_is_closed_is_told(
+    endpoint: str, topic: str, work: Callable[[Client, str], None]
+) -> None:
+    client = dss_client.sync.connect(endpoint=endpoint)
+    with ThreadPoolExecutor(1) as threads:
+        working = threads.submit(work, client, topic)
+        if work not in (_read, _watch):
+            until_in_threads(lambda: client.groups.list(filter=f"filter={topic}/#,members=1"))
+        else:
+            client.daemon.status()
+        client.close()
+        with pytest.raises(ClientClosed):
+            working.result(30)
+    for call in (client.daemon.status, lambda: _iterate(client, topic)):
+        with pytest.raises(ClientClosed):
+            call()
 
 
 def test_several_threads_share_a_subscription_and_a_producer(client: Client, topic: str) -> None:

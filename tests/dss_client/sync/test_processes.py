@@ -68,6 +68,24 @@ next(watching)
 print("over")
 """
 
+ASYNC = """
+import asyncio, dss_client
+
+async def asked():
+    async with dss_client.connect(endpoint=endpoint) as client:
+        return (await client.daemon.status()).state
+
+def is_refused():
+    try:
+        asyncio.run(asked())
+    except OpenedBeforeFork:
+        return
+    raise AssertionError
+
+print(asyncio.run(asked()))
+in_child(is_refused)
+"""
+
 INTERRUPTED = """
 import threading, signal
 client = sync.connect(endpoint=endpoint)
@@ -103,6 +121,14 @@ def test_a_child_of_a_fork_is_told_why_an_open_client_cannot_be_used(endpoint: s
 def test_a_child_of_a_fork_has_a_client_unless_one_was_ever_opened_before(endpoint: str) -> None:
     done = run(AFTER, endpoint)
     assert (done.returncode, done.stdout, done.stderr) == (0, "serving\n" * 2, "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_child_of_a_fork_is_told_that_a_client_with_asyncio_cannot_be_opened_either(
+    endpoint: str,
+) -> None:
+    done = run(ASYNC, endpoint)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "serving\n", "")
 
 
 def test_a_program_that_closes_nothing_ends_and_what_it_acknowledged_counts(endpoint: str) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dss_core.answers import Held, Reason, UnreadLoss
+from dss_core.answers import Held, Quarantined, Reason, UnreadLoss
 from dss_core.errors import DiskFull
 from dssd.events.kinds import (
     INTERNAL_ERROR,
@@ -14,7 +14,6 @@ from dssd.events.kinds import (
 )
 from dssd.events.model import EventKind, KeptEvent, Severity
 from dssd.jobs.held_job import JobView
-from dssd.questions.daemon_facts import Quarantined
 from dssd.questions.finding_rules import ENDED_BADLY_TOLD_MS, Facts, findings_of
 from dssd.questions.stuck import Stuck
 from dssd.questions.verdicts import Level, Verdict

@@ -2,12 +2,12 @@
 
 import pytest
 
+from dss_core.answers import DaemonStatus
 from dss_core.errors import DiskFull, TopicNotFound
 from dss_sim.played_sessions import Hall
 from dssd.events.events import Events
 from dssd.machines.start_point import Earliest
 from dssd.operations.operations import Operations
-from dssd.questions.daemon_facts import DaemonFacts
 from dssd.questions.findings import FindingQuestions
 from dssd.questions.questions import Questions
 from dssd.questions.verdicts import Level, Verdict
@@ -25,7 +25,7 @@ async def findings(hall: Hall, questions: Questions, operations: Operations) -> 
     await plant.group("$share/g/orders/#", Earliest())
     events = await Events.open(plant.store, plant.clock)
 
-    async def daemon() -> DaemonFacts:
+    async def daemon() -> DaemonStatus:
         return DAEMON
 
     parts = (questions, plant.catalogue, plant.log, hall.sessions, events, operations)

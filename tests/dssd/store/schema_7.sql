@@ -14,46 +14,6 @@ CREATE TABLE "topics" (
    "checksum" INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE "topic_names" (
-   "name" TEXT PRIMARY KEY NOT NULL,
-   "topic_id" INTEGER NOT NULL,
-   "version" INTEGER NOT NULL,
-   "checksum" INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE "storage_topics" (
-   "topic_id" INTEGER NOT NULL,
-   "ordinal" INTEGER NOT NULL,
-   "storage_topic_id" INTEGER NOT NULL,
-   "partitions" INTEGER NOT NULL,
-   "factor" INTEGER NOT NULL,
-   "ends" TEXT,
-   "starts" TEXT NOT NULL,
-   "version" INTEGER NOT NULL,
-   "checksum" INTEGER NOT NULL,
-   PRIMARY KEY ("topic_id", "ordinal")
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE "segments" (
-   "storage_topic_id" INTEGER NOT NULL,
-   "segment_id" INTEGER NOT NULL,
-   "state" TEXT NOT NULL,
-   "watermark_bytes" INTEGER NOT NULL,
-   "created_at_ms" INTEGER NOT NULL,
-   "version" INTEGER NOT NULL,
-   "checksum" INTEGER NOT NULL,
-   PRIMARY KEY ("storage_topic_id", "segment_id")
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE "ceilings" (
-   "storage_topic_id" INTEGER NOT NULL,
-   "partition" INTEGER NOT NULL,
-   "ceiling" INTEGER NOT NULL,
-   "version" INTEGER NOT NULL,
-   "checksum" INTEGER NOT NULL,
-   PRIMARY KEY ("storage_topic_id", "partition")
-) STRICT, WITHOUT ROWID;
-
 CREATE TABLE "groups" (
    "group_id" INTEGER PRIMARY KEY NOT NULL,
    "name" TEXT NOT NULL,
@@ -73,25 +33,6 @@ CREATE TABLE "groups" (
    "checksum" INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE "group_names" (
-   "name" TEXT NOT NULL,
-   "filter" TEXT NOT NULL,
-   "group_id" INTEGER NOT NULL,
-   "destroyed_at_ms" INTEGER,
-   "version" INTEGER NOT NULL,
-   "checksum" INTEGER NOT NULL,
-   PRIMARY KEY ("name", "filter")
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE "leaders" (
-   "group_id" INTEGER PRIMARY KEY NOT NULL,
-   "boot_id" BLOB NOT NULL,
-   "leader_epoch" INTEGER NOT NULL,
-   "beat" INTEGER NOT NULL,
-   "version" INTEGER NOT NULL,
-   "checksum" INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-
 CREATE TABLE "grants" (
    "group_id" INTEGER NOT NULL,
    "storage_topic_id" INTEGER NOT NULL,
@@ -104,15 +45,6 @@ CREATE TABLE "grants" (
    "version" INTEGER NOT NULL,
    "checksum" INTEGER NOT NULL,
    PRIMARY KEY ("group_id", "storage_topic_id", "partition")
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE "stream_sets" (
-   "group_id" INTEGER NOT NULL,
-   "session_id" BLOB NOT NULL,
-   "set_version" INTEGER NOT NULL,
-   "version" INTEGER NOT NULL,
-   "checksum" INTEGER NOT NULL,
-   PRIMARY KEY ("group_id", "session_id")
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE "progress" (
@@ -138,41 +70,6 @@ CREATE TABLE "progress" (
    "version" INTEGER NOT NULL,
    "checksum" INTEGER NOT NULL,
    PRIMARY KEY ("group_id", "storage_topic_id", "partition")
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE "sessions" (
-   "client_id" TEXT PRIMARY KEY NOT NULL,
-   "session_id" BLOB NOT NULL,
-   "session_epoch" INTEGER NOT NULL,
-   "expiry_ms" INTEGER NOT NULL,
-   "disconnected_at_ms" INTEGER,
-   "principal" TEXT NOT NULL,
-   "version" INTEGER NOT NULL,
-   "checksum" INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE "subscriptions" (
-   "session_id" BLOB NOT NULL,
-   "subscription" INTEGER NOT NULL,
-   "filter" TEXT NOT NULL,
-   "group_id" INTEGER NOT NULL,
-   "version" INTEGER NOT NULL,
-   "checksum" INTEGER NOT NULL,
-   PRIMARY KEY ("session_id", "subscription")
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE "events" (
-   "number" INTEGER PRIMARY KEY NOT NULL,
-   "at_ms" INTEGER NOT NULL,
-   "code" TEXT NOT NULL,
-   "severity" TEXT NOT NULL,
-   "subject" TEXT NOT NULL,
-   "sentence" TEXT NOT NULL,
-   "fields" TEXT NOT NULL,
-   "times" INTEGER NOT NULL,
-   "last_at_ms" INTEGER NOT NULL,
-   "version" INTEGER NOT NULL,
-   "checksum" INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE "pending_moves" (

@@ -8,7 +8,7 @@ import pytest
 from dssd.store import schema
 from dssd.store.rows import GroupRow, ProgressRow, Row, StreamSetRow, TopicRow
 from dssd.store.sqlite import SqliteStore
-from support.older_store import LAST_ID, RECORDED, make_store
+from support.older_store import LAST_ID, make_store, recorded_tables
 
 
 @pytest.mark.parametrize("format_", range(1, schema.FORMAT))
@@ -33,8 +33,7 @@ async def test_a_store_of_an_older_format_opens_and_keeps_every_row(
 
 def common(row: Row, format_: int) -> dict[str, object]:
     """The values of a row that a table of this format has columns for."""
-    recorded = (RECORDED / f"schema_{format_}.sql").read_text()
-    table = recorded.split(f'CREATE TABLE "{row.TABLE}" (')[1].split(";")[0]
+    table = recorded_tables(format_)[row.TABLE]
     names = [field.name for field in fields(row)]  # type: ignore[arg-type] # every kind is a dataclass
     return {name: getattr(row, name) for name in names if f'"{name}"' in table}
 

@@ -56,9 +56,6 @@ class RecordedMailboxes:
         assert group_id == GROUP.group_id
         self.sent.append(message)
 
-    def to_borrower(self, group_id: int, message: ToBorrower) -> None:
-        raise AssertionError(message)
-
 
 class Session:
     """What a session is told, in order."""
