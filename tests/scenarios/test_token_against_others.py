@@ -146,6 +146,8 @@ async def site() -> AsyncIterator[Site]:
         yield made
 
 
+DEAD = queues_pb2.QUEUE_LEVEL_DEAD
+SEEK = operations_pb2.CURSOR_DIRECTION_SEEK
 DENIED = "PERMISSION_DENIED"
 REFUSED = {DENIED, "INVALID_ARGUMENT"}
 
@@ -235,9 +237,9 @@ def others_groups() -> Iterable[tuple[str, str, Any]]:
         yield "groups", "Why", groups_pb2.WhyRequest(group=group, stream="payments/0/0", offset=0)
         yield "groups", "Remove", groups_pb2.RemoveGroupRequest(group=group, if_unused=True)
         yield "grants", "List", groups_pb2.ListGrantsRequest(group=group)
-        yield "queues", "List", queues_pb2.ListEntriesRequest(group=group, level=2, whole=True)
-        yield "queues", "Errors", queues_pb2.CountErrorsRequest(group=group, level=2)
-        yield "queues", "Keys", queues_pb2.CountKeysRequest(group=group, level=2)
+        yield "queues", "List", queues_pb2.ListEntriesRequest(group=group, level=DEAD, whole=True)
+        yield "queues", "Errors", queues_pb2.CountErrorsRequest(group=group, level=DEAD)
+        yield "queues", "Keys", queues_pb2.CountKeysRequest(group=group, level=DEAD)
         dead = log_pb2.ReadRequest(stream="payments/0/0", dead_letters=group)
         yield "log", "Read", dead
         yield "topics", "Locate", topics_pb2.LocateRequest(name="payments", dead_letters=group)
@@ -253,9 +255,9 @@ def by_her_own_group() -> Iterable[tuple[str, str, Any]]:
             "Offsets",
             groups_pb2.GroupOffsetsRequest(group=group, streams=["payments/0/0"]),
         )
-        entries = {"group": group, "level": 2, "whole": True}
-        yield "queues", "List", queues_pb2.ListEntriesRequest(stream="payments/0/0", **entries)
-        yield "queues", "List", queues_pb2.ListEntriesRequest(page_token="1/0/0", **entries)
+        asking = queues_pb2.ListEntriesRequest
+        yield "queues", "List", asking(group=group, level=DEAD, whole=True, stream="payments/0/0")
+        yield "queues", "List", asking(group=group, level=DEAD, whole=True, page_token="1/0/0")
         dead = log_pb2.ReadRequest(stream="payments/0/0", dead_letters=group)
         yield "log", "Read", dead
         yield "topics", "Locate", topics_pb2.LocateRequest(name="payments", dead_letters=group)
@@ -299,7 +301,7 @@ def changes() -> Iterable[operations_pb2.Change]:
         yield change(evict=pb.Evict(group=group, borrower="x"))
         yield change(edit_group=pb.EditGroup(group=group, ack_wait_ms=5_000))
         yield change(set_shard_count=pb.SetShardCount(group=group, shards=1))
-        yield change(move_cursors=pb.MoveCursors(group=group, direction=3, latest=True))
+        yield change(move_cursors=pb.MoveCursors(group=group, direction=SEEK, latest=True))
         yield change(redrive_dead_letters=pb.RedriveDeadLetters(group=group))
         yield change(discard_dead_letters=pb.DiscardDeadLetters(group=group, everything=True))
         yield change(bury_retries=pb.BuryRetries(group=group, everything=True))
@@ -308,9 +310,9 @@ def changes() -> Iterable[operations_pb2.Change]:
     lanes = [
         pb.LaneRanges(stream=stream, storage_topic_id=2, ranges=[types_pb2.Range(start=0, end=1)])
     ]
-    yield change(move_cursors=pb.MoveCursors(group=OWN_GROUP, direction=3, targets=[target]))
+    yield change(move_cursors=pb.MoveCursors(group=OWN_GROUP, direction=SEEK, targets=[target]))
     yield change(
-        move_cursors=pb.MoveCursors(group=OWN_GROUP, direction=3, streams=[stream], latest=True)
+        move_cursors=pb.MoveCursors(group=OWN_GROUP, direction=SEEK, streams=[stream], latest=True)
     )
     offsets = [groups_pb2.StreamOffsets(topic="payments", partitions=1, end=1)]
     yield change(import_offsets=pb.ImportOffsets(group=OWN_GROUP, streams=offsets))

@@ -6,9 +6,10 @@ Invariant: every method that is served stands here, by the type of its request.
 import pkgutil
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import Any
 
 from google.protobuf import descriptor_pool, message_factory
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 import dss_api.v1
@@ -47,7 +48,7 @@ def filled(kind: type[Message], depth: int = 0) -> Message:
     return made
 
 
-def _fill(made: Message, field: FieldDescriptor, depth: int) -> None:
+def _fill(made: Message, field: Any, depth: int) -> None:  # noqa: ANN401 - of either kind of protobuf
     value: object
     if field.message_type is not None:
         if depth == _DEPTH_MAX or field.message_type.GetOptions().map_entry:
@@ -67,10 +68,10 @@ def _fill(made: Message, field: FieldDescriptor, depth: int) -> None:
         setattr(made, field.name, value)
 
 
-def _each_of_a_choice(kind: type[Message], described: Descriptor) -> Sequence[bytes]:
+def _each_of_a_choice(kind: type[Message]) -> Sequence[bytes]:
     """An example for each field of a oneof; the whole message where it has none."""
     choices = [
-        field for oneof in described.oneofs for field in oneof.fields if len(oneof.fields) > 1
+        field for oneof in kind.DESCRIPTOR.oneofs for field in oneof.fields if len(oneof.fields) > 1
     ]
     found = [filled(kind).SerializeToString()]
     for field in choices:
@@ -92,7 +93,7 @@ def _requests_parser(service: str) -> Parser:
         return [
             bytes([number]) + each
             for number, (_, kind) in enumerate(asked)
-            for each in _each_of_a_choice(kind, kind.DESCRIPTOR)
+            for each in _each_of_a_choice(kind)
             if _is_taken(_asked(asked[number][0], kind), each)
         ]
 
@@ -125,7 +126,7 @@ def _items() -> Sequence[bytes]:
     from dss_api.v1 import sessions_pb2
 
     kind = sessions_pb2.SessionUp
-    found = _each_of_a_choice(kind, kind.DESCRIPTOR)
+    found = _each_of_a_choice(kind)
     return [each for each in found if _is_taken(_take_item, each)]
 
 
@@ -139,7 +140,7 @@ def _changes() -> Sequence[bytes]:
     from dss_api.v1 import operations_pb2
 
     kind = operations_pb2.Change
-    found = _each_of_a_choice(kind, kind.DESCRIPTOR)
+    found = _each_of_a_choice(kind)
     return [each for each in found if _is_taken(_take_change, each)]
 
 

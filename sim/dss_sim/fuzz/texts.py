@@ -91,8 +91,8 @@ def _jetstream_subject(given: str) -> None:
     assert _subjects.dotted(_subjects.slashed(given, wildcards=True)) == given
 
 
-_RULE = {"topic": "t", "key": "k", "subject": None, "order": [], "types": []}
-_BACKFILL = {"rule": _RULE, "files": [["/f", 1, 2, 3]], "rejects": None}
+_RULE: Mapping[str, object] = {"topic": "t", "key": "k", "subject": None, "order": [], "types": []}
+_BACKFILL: Mapping[str, object] = {"rule": _RULE, "files": [["/f", 1, 2, 3]], "rejects": None}
 
 
 def _of_jobs(kind: str, read: Callable[[str], object], example: Mapping[str, object]) -> Parser:
