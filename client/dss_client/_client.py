@@ -384,7 +384,7 @@ class Client:
         """The session of this client, opened by the first call; for its subscriptions.
 
         Raises:
-            ClientClosed: this client was.
+            ClientClosed: this client is closed.
         """
         self._connection.refuse_closed()
         from dss_client.session import Session

@@ -367,7 +367,10 @@ class Connection:
             case grpc.StatusCode.RESOURCE_EXHAUSTED if not _too_large(details):
                 return Overloaded(what="The daemon, or the way to it,", limit="its own")
             case grpc.StatusCode.PERMISSION_DENIED | grpc.StatusCode.UNAUTHENTICATED:
-                return PermissionDenied(principal="this client", action="make this call", role="?")
+                how = "What lies between this client and the daemon refused it"
+                return PermissionDenied(
+                    principal="this client", action="make this call", role="?", how=how
+                )
             case (
                 grpc.StatusCode.UNAVAILABLE
                 | grpc.StatusCode.INTERNAL

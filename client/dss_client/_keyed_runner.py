@@ -8,8 +8,8 @@ paused.
 
 Invariants: at most `concurrency` handlers run. A bounded number of records waits here, not counting
 those behind a refused one. A record that its handler acknowledged or refused stays so, however the
-handler ends. An error that ends the program ends the run, and is no failure of a record: raised in
-a task, it would stop the loop before anything is closed.
+handler ends. An exception that ends the program, such as `SystemExit`, ends the run and is no
+failure of a record: raised in a task, it would stop the loop before anything is closed.
 """
 
 import asyncio

@@ -8,6 +8,7 @@ subscription as an error, only as the end of its grants; a final refusal reaches
 import asyncio
 import logging
 from dataclasses import dataclass, field
+from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     from dss_client.subscription import Subscription
 
     AttachCall = grpc.aio.StreamStreamCall[wire.SessionUp, wire.SessionDown]
+
+FILTERS_TOLD_MAX = 8
+"""Filters that an opening names, for the words of a denial: more of them would not be read."""
 
 ACKS_STORED_S = 2.0
 """Acks are durable if the daemon was heard so long after they were sent: it stores them within a
@@ -353,6 +357,10 @@ class Session:
             credit_bytes=options.credit_bytes,
             takes_bundles=True,
             features=[QUEUES, ORDERED],
+            filters=[
+                each.request.subscribe.filter
+                for each in islice(self._wanted.values(), FILTERS_TOLD_MAX)
+            ],
         )
 
     def _opened(self, call: "AttachCall", opened: wire.Opened, asked_at: float) -> Attachment:

@@ -1,5 +1,6 @@
-"""What some proofs need of the machine: strace, a file system that can be mounted, tools of
-Prometheus and systemd, tmux, Spark with a Java to run it, a reachable package index.
+"""What some proofs need of the machine: strace, a file system that can be mounted, network
+namespaces, tools of Prometheus and systemd, tmux, Spark with a Java to run it, a reachable package
+index.
 
 Without it the proof is skipped, and the end of the run says so. `DSS_PREREQUISITES` names what the
 machine is known to have. A proof that would be skipped although its prerequisite is named there
@@ -16,6 +17,7 @@ from dss_sim import strace
 
 STRACE = "strace"
 MOUNT = "mount"
+NAMESPACES = "namespaces"
 PROMTOOL = "promtool"
 SYSTEMD = "systemd-analyze"
 BASH = "bash"

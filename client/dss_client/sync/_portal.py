@@ -92,7 +92,7 @@ class Portal:
             while (item := self.run(_next_of(items))) is not _END:
                 yield cast("Answer", item)
         finally:
-            # The iterator may be thrown away late, when nobody is left to close it for.
+            # The iterator may be thrown away late, when the loop has ended.
             if not (the_forks.is_child or self._ended):
                 self.run(items.aclose())
 
