@@ -68,7 +68,7 @@ async def submitted(
     environment: Mapping[str, str] = MappingProxyType({}),
     enter: Sequence[str] = (),
 ) -> AsyncIterator[Submitted]:
-    """A driver of a job, as `dssctl` starts it; tasks run in another Python, if one is named. A
+    """A driver of a job, started as `dssctl` does; tasks run in another Python, if one is named. A
     command in front may bring it to another network, and has to become that process.
     """
     own = {} if python is None else {"PYSPARK_PYTHON": str(python)}
