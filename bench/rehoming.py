@@ -106,5 +106,5 @@ async def _switched_s(client: Client) -> float:
 
 async def _are(client: Client, states: list[str]) -> None:
     """Look until the streams of the group are in these states."""
-    while sorted(each.state for each in await client.grants.list("g")) != states:  # noqa: ASYNC110
+    while sorted(each.state for each in await client.grants.list("g")) != states:  # noqa: ASYNC110 - only a look tells
         await asyncio.sleep(0.01)

@@ -52,7 +52,11 @@ pytest_plugins = ["support.forked_run"]
 TESTS = Path(__file__).parent
 READ_ONCE = {
     str(TESTS / path)
-    for path in ("dss_sim/mutants/test_mutants.py", "dss_sim/test_small_limits.py")
+    for path in (
+        "dss_sim/mutants/test_mutants.py",
+        "dss_sim/test_small_limits.py",
+        "repo/test_limits.py",
+    )
 }
 """Files whose tests share what the first of them has read of all sources."""
 SHARED_BY_ALL = ("spark",)

@@ -6,8 +6,8 @@ the same with each: read, work, stage, commit::
     source ──► Table ──► work of the kind ──► staged file ──► Commit(chunk) ──► next chunk
     (wire, file)        (copies, rows, ...)   (or a Parquet file)
 
-Invariant: what a chunk gives follows from the manifest alone, so a driver that dies is replaced
-by another one that begins at the first chunk that is not committed. Whatever decides which records
+Invariant: the result of a chunk follows from the manifest alone, so another driver can replace one
+that dies, and begins at the first chunk that is not committed. All code that decides which records
 there are and where they go is a plain function over Arrow tables, which a driver on Spark shares.
 `docs/bulk.md` tells of jobs, leases and staged files.
 """

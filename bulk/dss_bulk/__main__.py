@@ -1,6 +1,6 @@
 """``python -m dss_bulk JOB --endpoint ADDRESS``: drive one job in a process of its own.
 
-What it says and how it ends: `dss_bulk.telling`.
+Its output and its exit codes: `dss_bulk.telling`.
 """
 
 import argparse

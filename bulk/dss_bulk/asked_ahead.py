@@ -1,8 +1,7 @@
 """Items of an async generator, each asked for while the one before is still worked on.
 
-What a daemon answers in two milliseconds is awaited by nobody then. Invariant: the same items in
-the same order, and an error only in its turn: behind all items that came before it. Two requests
-are never under way at once.
+So nobody waits for the two milliseconds of an answer. Invariant: the same items in the same order,
+and an error after all items that came before it. Two requests never run at once.
 """
 
 import asyncio
@@ -13,7 +12,7 @@ T = TypeVar("T")
 
 
 class AskedAhead(Generic[T]):
-    """Asks for the first item when it is made; close it, such as by `aclosing`."""
+    """Asks for the first item at once; close it, for example with `aclosing`."""
 
     def __init__(self, items: AsyncGenerator[T, None]) -> None:
         self._items = items
@@ -32,7 +31,7 @@ class AskedAhead(Generic[T]):
         return found[0]
 
     async def aclose(self) -> None:
-        """Ask for nothing more, and let go of what was not taken."""
+        """Ask for nothing more, and drop items that were not taken."""
         self._asked.cancel()
         await asyncio.gather(self._asked, return_exceptions=True)
         await self._items.aclose()

@@ -1,7 +1,7 @@
-"""Audits: records of a range looked at, and what they say kept in the manifest.
+"""Audits: examine the records of ranges, and keep the findings in the manifest.
 
-Invariant: nothing is written anywhere but into the manifest. The last chunk holds what all chunks
-gave, those of earlier drivers too.
+Invariant: nothing is written except into the manifest. The last chunk has the findings of all
+chunks, those of earlier drivers included.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ from dss_core.filters import TopicFilter
 from dss_core.routing import Router
 
 Examine = Callable[[Sequence[SourceRange]], Awaitable[Partial]]
-"""Looks at ranges, wherever that is done."""
+"""Examines ranges, here or on a cluster."""
 
 
 class AuditWork:
-    """Reads, examines, says."""
+    """The work of an audit: read, examine, report."""
 
     def __init__(
         self,
@@ -43,10 +43,10 @@ class AuditWork:
         self._examine = examine or here
 
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
-        """Examine its ranges; with the last chunk, say what all of them gave.
+        """Examine its ranges; with the last chunk, return the findings of all.
 
         Raises:
-            IllegalJob: nothing was said of how a storage topic of its topic is routed.
+            IllegalJob: the job does not say how a storage topic of its topic is routed.
         """
         if any(each.storage_topic_id not in self._rule.shapes for each in chunk.ranges):
             rule = "its topic got a storage topic while it was made; make it again"
@@ -67,7 +67,7 @@ class AuditWork:
         return Output(whole, is_whole=True, groups=await self._groups())
 
     async def _groups(self) -> tuple[GroupLag, ...]:
-        """Those that read the topic, the furthest behind first."""
+        """The groups that read the topic, the furthest behind first."""
         groups = await self._client.groups.list(sort="lag")
         return tuple(
             GroupLag(f"{each.name}@{each.filter}", each.state, each.lag)

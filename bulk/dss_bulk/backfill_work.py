@@ -1,6 +1,6 @@
 """Backfills: rows of files as records of a topic, see `dss_bulk.rows` and `dss_bulk.inputs`.
 
-Invariant: rejects of a chunk are in their side file before the chunk is committed.
+Invariant: the rejects of a chunk are in their side file before the chunk is committed.
 """
 
 import asyncio
@@ -28,16 +28,17 @@ from dss_core.filters import TopicFilter
 from dss_core.staged import StagedFor
 
 BACKFILL_ROWS_PER_CHUNK = 65_536
-"""Rows that are published at once: some 16 MiB of usual records."""
+"""How many rows are published at once: some 16 MiB of usual records."""
 
 BACKFILL_CHUNK_BYTES = 64 << 20
-"""Of rows that are longer: the daemon takes 256 MiB, and JSON is larger than what it is made of."""
+"""How many bytes of longer rows: the daemon takes 256 MiB, and JSON is larger than its source."""
 
 BACKFILL_PARAMS_BYTES_MAX = 64 << 10
-"""What the daemon takes as a job's params, in which a backfill lists its files."""
+"""How many bytes of params the daemon takes; a backfill lists its files there."""
 
 BACKFILL_FILES_PLAIN_BYTES_MAX = 8 << 10
-"""Of that list as people can read it: a longer one is packed, and some thousand files fit."""
+"""How long the list may be as readable text: a longer one is packed, and some thousand files
+fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,11 @@ class BackfillParams:
     rule: RowRule
     files: tuple[InputFile, ...]
     rejects: str | None
-    """A folder for side files; without one a rejected row ends the job."""
+    """A folder for side files; without it, a rejected row ends the job."""
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote."""
+        """Read what `to_json` wrote."""
         fields = json.loads(text)
         listed = fields["files"]
         if isinstance(listed, str):
@@ -60,7 +61,7 @@ class BackfillParams:
         return cls(RowRule.from_json(json.dumps(fields["rule"])), files, fields["rejects"])
 
     def to_json(self) -> str:
-        """For the manifest."""
+        """The parameters for the manifest."""
         rule = json.loads(self.rule.to_json())
         files: str | tuple[InputFile, ...] = self.files
         plain = json.dumps(files)
@@ -69,7 +70,7 @@ class BackfillParams:
         return json.dumps({"rule": rule, "files": files, "rejects": self.rejects})
 
     def require_room(self, job: str) -> None:
-        """Make sure that a manifest takes them.
+        """Check that a manifest can hold them.
 
         Raises:
             IllegalJob: there are too many files.
@@ -84,9 +85,9 @@ class BackfillParams:
 
 
 def as_they_are(paths: Sequence[Path]) -> tuple[InputFile, ...]:
-    """Files before they are read: with about as many rows as they may have.
+    """Entries for files that were not read yet, with about the number of rows that they may have.
 
-    What such a list takes in a manifest is about what the list of the files will take.
+    Such a list takes about as much of a manifest as the final list of the files.
     """
     found = []
     for path in paths:
@@ -111,10 +112,10 @@ def chunks_of(inputs: Inputs) -> tuple[JobInput, ...]:
 
 
 class RowsLook:
-    """Looks through rows, before anything is made of them, and keeps what they would give."""
+    """Looks through rows before records are made of them, and counts their result."""
 
     def __init__(self, rule: RowRule, patterns: Sequence[str] = ()) -> None:
-        """Begin with no rows; subjects have to meet one of the patterns, if there are any."""
+        """Begin without rows; subjects must match one of the patterns, if there are any."""
         self.records = 0
         self.rejects: list[Reject] = []
         self._rule = rule
@@ -123,7 +124,7 @@ class RowsLook:
         self._seen: set[str] = set()
 
     def take(self, rows: pa.Table, paths: Sequence[str]) -> None:
-        """Look through some more.
+        """Look through more rows.
 
         Raises:
             SubjectOutsideTopic: a record has a subject that none of the patterns meets.
@@ -145,13 +146,13 @@ class RowsLook:
 def looked_through(
     paths: Sequence[Path], rule: RowRule, patterns: Sequence[str] = ()
 ) -> tuple[Inputs, RowsLook]:
-    """The files, and what all of their rows would give; each file is read once.
+    """The files, and the result of all their rows; each file is read once.
 
-    A chunk that is published stays so, and none is before all rows were looked at. So a driver
-    reads them once more, when there is a job.
+    A published chunk stays, and none is published before all rows were looked at. So the driver
+    reads the rows once more, when there is a job.
 
     Raises:
-        SubjectOutsideTopic, RowsRefused: as of `RowsLook.take`.
+        SubjectOutsideTopic, RowsRefused: as `RowsLook.take`.
         InputRefused: a file is not as it should be.
     """
     look = RowsLook(rule, patterns)
@@ -160,7 +161,7 @@ def looked_through(
 
 
 def rows_refused(rejects: Sequence[Reject], rows: int = 0) -> RowsRefused:
-    """The error for rows that make no record: those that are named, or so many."""
+    """The error for rows that make no record: it names some, or their number."""
     first = rejects[0]
     return RowsRefused(
         rows=rows or len(rejects), file=first.file, row=first.row, reason=first.reason
@@ -187,7 +188,7 @@ class BackfillWork:
             InputRefused: a file was changed.
             RowsRefused: a row makes no record, and there is no side file.
         """
-        # Reading and sorting may take longer than a lease, which the loop has to keep meanwhile.
+        # Reading and sorting may take longer than a lease, which the loop keeps meanwhile.
         return await asyncio.to_thread(self._staged, chunk)
 
     def _staged(self, chunk: JobChunk) -> ChunkDone:
@@ -214,7 +215,7 @@ class BackfillWork:
         """Nothing runs elsewhere."""
 
     def discard(self) -> None:
-        """Nothing is left: the daemon sweeps what was staged, and rejects are of use."""
+        """Nothing to do: the daemon deletes staged files, and rejects are kept for the user."""
 
 
 def set_aside(folder: Path, chunk: int, rejects: Sequence[Reject]) -> None:

@@ -1,11 +1,11 @@
 """Copies of records: which subject each gets, and the headers that say where it came from.
 
-`dss_bulk.copy_rule` rules over the subjects and `dss_core.origin` over the headers; what is here
+`dss_bulk.copy_rule` decides subjects and `dss_core.origin` headers for single records; this module
 gives the same for whole columns.
 
-Invariant: a copy keeps key, payload, the producer's time and its own headers; subjects and origin
-headers are all that differ. Pure functions over tables as `DecodedBatch.to_arrow` gives them, with
-the stream of each record beside it (`dss_bulk.tables.with_stream`).
+Invariant: a copy keeps key, payload, the producer's time and its own headers; only subject and
+origin headers differ. Pure functions over tables as `DecodedBatch.to_arrow` gives them, with the
+stream of each record beside it (`dss_bulk.tables.with_stream`).
 """
 
 from array import array
@@ -77,10 +77,10 @@ def _headers_one_by_one(table: pa.Table, headers: pa.MapArray, rule: CopyRule) -
 
 
 def _origins(table: pa.Table, rule: CopyRule) -> pa.BinaryArray:
-    """The values of the origin headers, four a record, record after record.
+    """The values of the origin headers, four for each record, record after record.
 
-    The bytes of each record are joined at once, and its values are cut from them: so nothing is
-    gathered a value at a time.
+    The bytes of each record are joined at once, and its values are cut from them, so no value is
+    handled by itself in Python.
     """
     streams = _encoded(table[STREAM])
     names = pa.array([f"{stream}@" for stream in streams.dictionary.to_pylist()], pa.utf8())
@@ -88,7 +88,7 @@ def _origins(table: pa.Table, rule: CopyRule) -> pa.BinaryArray:
     offset = flat(table["offset"]).cast(pa.utf8())
     job = rule.job.encode()
     joined = pc.binary_join_element_wise(stream, offset, _behind_origin(table, job), "")
-    # Where the origin, the time and the job of each record begin, and its hop.
+    # The start of the origin, the time and the job of each record, and its hop.
     origin = pa.Array.from_buffers(pa.int32(), len(joined) + 1, [None, joined.buffers()[1]])
     time = pc.add(origin[:-1], pc.add(pc.binary_length(stream), pc.binary_length(offset)))
     hop = pc.subtract(origin[1:], pa.scalar(len(_FIRST_HOP), pa.int32()))
@@ -99,7 +99,7 @@ def _origins(table: pa.Table, rule: CopyRule) -> pa.BinaryArray:
 
 
 def _behind_origin(table: pa.Table, job: bytes) -> pa.StringArray:
-    """The time, the job and the hop of each record, joined; records of a frame have them alike."""
+    """Time, job and hop of each record, joined; often the same for all records of a frame."""
     times = _encoded(table["append_time_us"])
     texts = times.dictionary.cast(pa.utf8())
     each = pc.binary_join_element_wise(texts, job.decode() + _FIRST_HOP, "")
@@ -107,7 +107,7 @@ def _behind_origin(table: pa.Table, job: bytes) -> pa.StringArray:
 
 
 def _in_turns(first: pa.Int32Array, *others: pa.Int32Array) -> pa.Buffer:
-    """One value of each in turn; and, behind all, the one that the first has more."""
+    """One value of each in turn, and at the end the one that the first has more."""
     found = array("i", bytes(_I32_BYTES * (len(_NAMES) * len(others[0]) + 1)))
     for turn, column in enumerate((first, *others)):
         values = array("i")
@@ -119,12 +119,13 @@ def _in_turns(first: pa.Int32Array, *others: pa.Int32Array) -> pa.Buffer:
 
 @lru_cache(1)
 def _each() -> pa.Int32Scalar:
-    """How many origin headers a record has; with its first value Arrow loads pandas, if any."""
+    """The number of origin headers of each record; with a first value Arrow loads pandas, if
+    any."""
     return pa.scalar(len(_NAMES), pa.int32())
 
 
 def _names(records: int) -> pa.StringArray:
-    """The names of the origin headers, of so many records."""
+    """The names of the origin headers for so many records."""
     return _repeated_names(_rounded(records))[: len(_NAMES) * records]
 
 
@@ -142,14 +143,14 @@ def _repeated_names(records: int) -> pa.StringArray:
 
 
 def _with_origins(headers: pa.MapArray, origins: pa.BinaryArray) -> pa.MapArray:
-    """Each record's own headers, then its origin headers."""
+    """The own headers of each record, then its origin headers."""
     records, each = len(headers), _each()
     names, values = _names(records), origins
     offsets = pc.add(headers.offsets, pc.multiply(_numbers(records + 1), each))
     if len(headers.keys):
         rows = pc.list_parent_indices(_as_lists(headers)).cast(pa.int32())
         own_at = pc.add(_numbers(len(rows)), pc.multiply(rows, each))
-        # An origin header stands behind all that its record, and those before, have of their own.
+        # The origin headers of a record come after its own headers, and those of earlier records.
         before = headers.offsets[1:].take(pc.divide(_numbers(len(_NAMES) * records), each))
         added_at = pc.add(_numbers(len(_NAMES) * records), before)
         order = pc.array_sort_indices(pa.concat_arrays([own_at, added_at]))
@@ -159,7 +160,7 @@ def _with_origins(headers: pa.MapArray, origins: pa.BinaryArray) -> pa.MapArray:
 
 
 def _numbers(count: int) -> pa.Int32Array:
-    """From 0 up."""
+    """The numbers from 0 up."""
     return _first_numbers(_rounded(count))[:count]
 
 
@@ -169,7 +170,7 @@ def _first_numbers(count: int) -> pa.Int32Array:
 
 
 def _rounded(count: int) -> int:
-    """A size that is of use for others of about this size, so that few are made."""
+    """A size rounded up, so that few different ones are made."""
     return 1 << count.bit_length()
 
 
@@ -178,5 +179,5 @@ def _as_lists(headers: pa.MapArray) -> pa.ListArray:
 
 
 def _own(headers: pa.ChunkedArray) -> pa.MapArray:
-    """One array, whose entries are those of its rows alone: a cut still has all of the others."""
+    """An array with only the entries of its rows: a slice still refers to all others."""
     return pa.concat_arrays(headers.chunks or [pa.array([], HEADERS_TYPE)])

@@ -1,10 +1,10 @@
-"""How the records of one job are copied: which subject each gets.
+"""The rule by which one job copies records: the subject that each gets.
 
-Subjects go by three rules: a template, where there is one; else a leading level that is the source
-topic's name becomes the target's; else the target's name is put before.
+There are three rules for subjects: a template, if there is one; else, a leading level with the
+source topic's name becomes the target's; else, the target's name is put in front.
 
-Invariant: text alone, so a driver on Spark loads no Arrow for it; columns go by it in
-`dss_bulk.copies`.
+Invariant: text only, so a driver on Spark loads no Arrow for it; `dss_bulk.copies` applies it to
+columns.
 """
 
 from dataclasses import dataclass
@@ -12,33 +12,34 @@ from dataclasses import dataclass
 from dss_core.errors import IllegalArgument
 
 PLACEHOLDERS = ("subject", "source", "target", "rest")
-"""Of a template: the whole subject, both topics, and the subject without a leading source topic."""
+"""The parts of a template: the whole subject, both topics, and the subject without a leading source
+topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyRule:
-    """How the records of one job are copied."""
+    """The rule for copies of one job."""
 
     source: str
-    """Name of the topic that is read."""
+    """The source topic."""
     target: str
-    """Name of the topic that is written."""
+    """The target topic."""
     job: str
-    """Name of the job, as its origin header says it."""
+    """The job's name in origin headers."""
     hops_max: int
     template: str | None = None
-    """Of subjects, with `PLACEHOLDERS` in braces."""
+    """A template of subjects, with `PLACEHOLDERS` in braces."""
 
     def __post_init__(self) -> None:
-        """Try the template.
+        """Check the template.
 
         Raises:
-            IllegalArgument: it names a placeholder that there is none of.
+            IllegalArgument: it has an unknown placeholder.
         """
         self.subject_of("x")
 
     def subject_of(self, subject: str) -> str:
-        """What a copy is about.
+        """The subject of a copy.
 
         Raises:
             IllegalArgument: the template is broken.

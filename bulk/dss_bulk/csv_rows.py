@@ -1,11 +1,11 @@
-"""Rows of a CSV file, those too that cannot be read.
+"""Rows of a CSV file, including those that cannot be read.
 
-Each value is the text that the file has, or none where there is nothing between two commas; a type
-only where the user says one. A row with more or fewer values than the head, with a value that is no
-UTF-8 or none of its type cannot be read, but it is there: with the reason in a column of its own.
-So it counts, and whoever makes records of rows can name it.
+Each value is the text of the file, or null if there is nothing between two commas; a type only if
+the user gives one. A row cannot be read if it has more or fewer values than the head, or a value
+that is not UTF-8 or not of its type. It is kept, with the reason in a column of its own, so it is
+counted and can be named.
 
-Invariant: the number of each row is its place among all rows of the file, empty lines not counted.
+Invariant: the number of a row is its place among all rows of the file, not counting empty lines.
 """
 
 import csv
@@ -23,27 +23,28 @@ from dss_core.counted import counted
 from dss_core.errors import InputRefused
 
 CSV_BLOCK_BYTES_USUAL = 1 << 20
-"""Of a CSV file, parsed at once: what Arrow takes, too. A row that is longer needs larger ones."""
+"""How much of a CSV file is parsed at once, as by Arrow's default. A longer row needs a larger
+block."""
 
 CSV_BLOCK_BYTES_MAX = (1 << 31) - 1
-"""More Arrow does not take, so a row that is longer cannot be read."""
+"""The largest block of Arrow, so a longer row cannot be read."""
 
 
 REJECT = "__reject"
-"""The column with the reason why a row makes no record; null where there is none."""
+"""The column with the reason why a row makes no record; null if it makes one."""
 
 _HEAD_ROWS = 1
-"""Rows are numbered from 1, and the first of them has the names."""
+"""Rows are numbered from 1, and the first row has the names."""
 
 _TOO_LONG = "straddling object"
-"""What Arrow says of a row that is longer than a block."""
+"""Arrow's message for a row that is longer than a block."""
 
 _NO_ROWS = "Empty CSV file or block"
-"""And of names that no line ends."""
+"""Arrow's message for a head that no line ends."""
 
 
 class _Unreadable:
-    """Takes note of rows; too many of them, and the file is not read at all."""
+    """Notes unreadable rows; with too many of them, the file is refused."""
 
     def __init__(self) -> None:
         self.rows: list[pa.csv.InvalidRow] = []
@@ -57,11 +58,11 @@ class _Unreadable:
 
 
 def read_csv(path: Path, types: Types | None = ()) -> pa.Table:
-    """All rows; with the column `REJECT` only where a row cannot be read.
+    """All rows; with the column `REJECT` only if a row cannot be read.
 
     Args:
         path: of the file.
-        types: of columns that are not text; None guesses all, as jobs were made before.
+        types: of columns that are not text; None guesses all types, as older jobs did.
 
     Raises:
         InputRefused: it is no CSV.
@@ -72,7 +73,7 @@ def read_csv(path: Path, types: Types | None = ()) -> pa.Table:
     table, unreadable = _in_blocks(path, names, use_threads=True)
     reasons: dict[int, str] = {}
     if unreadable.rows:
-        # Only one thread after the other knows the numbers.
+        # Row numbers are known only if one thread parses.
         table, unreadable = _in_blocks(path, names, use_threads=False)
         reasons = {row.number - 1 - _HEAD_ROWS: _ragged(row) for row in unreadable.rows}
         table = _with_holes(table, reasons)
@@ -83,7 +84,7 @@ def read_csv(path: Path, types: Types | None = ()) -> pa.Table:
 
 
 def with_rejects(table: pa.Table, reasons: Mapping[int, str]) -> pa.Table:
-    """The table, and beside each row why it cannot be read, where one cannot."""
+    """The table, with the reason beside each row that cannot be read, if there is any."""
     if not reasons:
         return table
     texts = [reasons.get(row) for row in range(table.num_rows)]
@@ -96,7 +97,7 @@ def names_in(path: Path) -> list[str]:
     Raises:
         InputRefused: there is none, or it is not UTF-8.
     """
-    # What is behind the line may be no UTF-8, and is read along.
+    # Bytes after the line are read along, and need not be UTF-8.
     with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
         try:
             names = next((names for names in csv.reader(file) if names), [])
@@ -116,7 +117,7 @@ def names_in(path: Path) -> list[str]:
 def _in_blocks(
     path: Path, names: list[str] | None, *, use_threads: bool
 ) -> tuple[pa.Table, _Unreadable]:
-    """What is read in blocks that are as large as the longest row needs them."""
+    """The table, read in blocks that are as large as the longest row needs."""
     block = CSV_BLOCK_BYTES_USUAL
     while True:
         unreadable = _Unreadable()
@@ -163,7 +164,7 @@ def _ragged(row: pa.csv.InvalidRow) -> str:
 
 
 def _with_holes(table: pa.Table, missing: Mapping[int, str]) -> pa.Table:
-    """The rows at their places, and nothing where one is missing."""
+    """The rows at their places, with nulls for missing ones."""
     read = iter(range(table.num_rows))
     rows = range(table.num_rows + len(missing))
     return table.take(
@@ -172,7 +173,7 @@ def _with_holes(table: pa.Table, missing: Mapping[int, str]) -> pa.Table:
 
 
 def _require_closed(path: Path, table: pa.Table, last: _Unreadable | None) -> None:
-    """Refuse a file whose end is within quotes: Arrow takes all rows behind them for one value."""
+    """Refuse a file that ends within quotes: Arrow takes all later rows for one value."""
     if last is not None:
         text = last.last_text.encode(errors="replace")
     else:
@@ -189,7 +190,7 @@ def _ends_with_quote(path: Path) -> bool:
 
 
 def _of_types(table: pa.Table, types: Mapping[str, str], reasons: dict[int, str]) -> pa.Table:
-    """Bytes as text, or as what the user says; what cannot be gets a reason."""
+    """Bytes as text, or as the type that the user gave; other values get a reason."""
     columns = list(_typed_columns(table, types, reasons))
     return pa.Table.from_arrays(columns, names=table.column_names)
 
@@ -211,7 +212,7 @@ def _typed_columns(
 def as_said(
     name: str, text: pa.ChunkedArray, kind: str, reasons: dict[int, str]
 ) -> pa.ChunkedArray:
-    """A column of text as the type that was said; what is none of it gets a reason."""
+    """A column of text as the given type; other values get a reason."""
     values, wrong = converted(text, arrow_type(kind))
     for row in wrong:
         reasons.setdefault(row, f"its {name} is no {kind}: {str(text[row])[:40]}")

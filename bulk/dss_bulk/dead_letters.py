@@ -1,12 +1,12 @@
-"""Dead letters as the records that they are: tables of entries of queues, taken apart.
+"""Dead letters as the records that they were: unpacks tables of queue entries.
 
-An entry has two headers more than its record, and its own offset and time are those of the queue.
-Here stream, offset and time of appending become those of the record, and what the entry says is in
-columns beside it, `dss_bulk.tables.DEAD`, by the names that ``dssctl dlq ls -o json`` has. Or it is
-in headers (`dss_core.dead_origin`), for who copies the record.
+An entry has two more headers than its record, and its offset and time are those of the queue. This
+module restores the record's stream, offset and append time, and puts the entry's fields into
+columns beside it, `dss_bulk.tables.DEAD`, with the names of ``dssctl dlq ls -o json``. For callers
+that copy the record, it puts them into headers instead (`dss_core.dead_origin`).
 
-Invariant: every entry comes once. Of a lane they come in the order of their records, so those of a
-key do too.
+Invariant: every entry comes once. The entries of a lane come in the order of their records, so
+those of a key do too.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ from dss_core.rows_layout import Headers
 
 
 class _Taken(NamedTuple):
-    """An entry, taken apart."""
+    """An unpacked entry."""
 
     headers: Headers
-    """The record's own."""
+    """The record's own headers."""
     entry: LaneEntry
     error: str
 
@@ -47,15 +47,15 @@ def records_of(
     encoded: bool = False,
     tells: bool = False,
 ) -> AsyncGenerator[tuple[str, pa.Table], None]:
-    """What a chunk of a job reads, by stream: records of a topic, or dead letters of a group.
+    """The records that a chunk reads, by stream: of a topic, or dead letters of a group.
 
     Args:
         client: of the daemon that has them.
-        job: whose chunk it is.
+        job: the job of the chunk.
         ranges: what is read.
-        in_place: as of `dss_bulk.source.tables_of`.
-        encoded: likewise, of records of a topic.
-        tells: headers say of a dead letter why it was one.
+        in_place: as in `dss_bulk.source.tables_of`.
+        encoded: likewise, for records of a topic.
+        tells: headers say why a record was a dead letter.
 
     Raises:
         DssError: as `dss_bulk.source.tables_of`.
@@ -88,16 +88,16 @@ def _by_stream(table: pa.Table, topic: str, told: str) -> list[tuple[str, pa.Tab
 def opened(
     table: pa.Table, topic: str, *, told: str = "", in_order: bool = False
 ) -> Iterator[tuple[str, pa.Table]]:
-    """The records of entries, by the stream of each; with the columns `DEAD`.
+    """The records of entries, by stream, with the columns `DEAD`.
 
     Args:
         table: entries, with the columns of `dss_bulk.tables.RECORDS`.
-        topic: whose records they are.
-        told: the group; where it is given, headers say what the columns do.
-        in_order: those of a stream come by their offsets; else as they died.
+        topic: the topic of the records.
+        told: the group; if it is given, headers say what the columns do.
+        in_order: those of a stream in the order of offsets; else in the order of death.
 
     Raises:
-        FrameCorrupt: there is none of an entry's headers.
+        FrameCorrupt: an entry lacks its headers.
     """
     taken = [_taken(headers) for headers in table["headers"].to_pylist()]
     if in_order:

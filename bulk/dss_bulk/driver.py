@@ -1,4 +1,4 @@
-"""The driver of one job: takes its lease, and works off its chunks in their order.
+"""The driver of one job: takes its lease, and works through its chunks in order.
 
 ::
 
@@ -9,11 +9,11 @@
                        └ any other error: a crash. Again, some times; then GiveUp
     killed anywhere: nobody says anything; the lease runs out, and another driver goes on
 
-An engine says how the work of a chunk is done, here or on a cluster, and on how many chunks at
-once; commits stay in their order. This module knows none of them, and loads nothing of theirs.
+An engine decides how the work of a chunk is done, here or on a cluster, and on how many chunks at
+once; commits stay in order. This module knows and loads no engine.
 
-Invariant: what was committed is never worked on again. A driver that lost its lease stops and
-says so; it gives up nothing that is another one's.
+Invariant: a committed chunk is never worked on again. A driver that lost its lease stops and says
+so; it does not give up a job that another driver has.
 """
 
 import asyncio
@@ -46,24 +46,24 @@ from dss_core.errors import (
 )
 
 DRIVER_ATTEMPTS_MAX = 3
-"""Of a driver that crashes: what came from beside the work, want of memory for one, may have
-passed; what comes again ends the job."""
+"""How many crashes a driver survives: an outside cause, such as a lack of memory, may pass; a crash
+that repeats ends the job."""
 
 CRASH_SAID_CHARACTERS_MAX = 500
-"""Of the reason of a crash beside the progress of a driver: the log has all of it."""
+"""How much of a crash's reason is shown with the progress: the log has all of it."""
 
 FULL_DISK_S = 600.0
-"""How long a driver waits for room. Then it ends, and the job waits for the next driver."""
+"""How long a driver waits for room. After that it ends, and the job waits for the next driver."""
 
 FULL_DISK_REST_S = 1.0
-"""Between two tries: what was staged is kept, so a try of a commit costs little."""
+"""The pause between two tries: staged files are kept, so another try of a commit costs little."""
 
 
 ENDED = (JobNotInState, JobNotFound)
 """The job was cancelled, or removed."""
 
 LEFT_OPEN = (*PASSING, EngineLost, ExecutorIncomplete, DiskFull)
-"""The daemon or the engine is away or not whole, or there is no room: another driver may go on
+"""The daemon or the engine is away or incomplete, or there is no room: another driver may continue
 later."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -75,12 +75,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a driver is."""
+    """The progress of a driver."""
 
     chunks: int
     published: int
     records: int
-    """That this driver published."""
+    """Chunks that this driver published."""
 
 
 OnProgress = Callable[[Progress], None]
@@ -100,10 +100,10 @@ class Engine(Protocol):
         ...
 
     def opened(self, job: Job) -> AbstractAsyncContextManager[None]:
-        """What it needs while a job is driven.
+        """Open what it needs while a job is driven.
 
         Raises:
-            DssError: it cannot be had; the job waits for another driver.
+            DssError: it is not available; the job waits for another driver.
         """
         ...
 
@@ -111,7 +111,7 @@ class Engine(Protocol):
         """The work of a job's kind.
 
         Raises:
-            DssError: its parameters cannot be followed.
+            DssError: its parameters are not usable.
         """
         ...
 
@@ -119,13 +119,13 @@ class Engine(Protocol):
 async def drive(
     client: Client, job: str, on_progress: OnProgress | None = None, *, engine: Engine
 ) -> Job:
-    """Work off a job; returns it as it stands at the end.
+    """Work through a job; returns its final state.
 
     Raises:
         JobNotFound, JobNotInState, JobLeased: it cannot be driven.
         JobFenced: another driver took it.
-        DriverCrashed: it failed, by an error that nobody expected.
-        DssError: it failed, and was given up; or the daemon is away, and it was not.
+        DriverCrashed: it failed with an unexpected error.
+        DssError: it failed and was given up; or the daemon is away, and it was not given up.
     """
     async with client.jobs.drive(job, driver=whoami(engine)) as lease:
         for attempt in range(1, DRIVER_ATTEMPTS_MAX + 1):
@@ -140,10 +140,10 @@ async def drive(
 
 
 async def _attempt(client: Client, lease: Lease, engine: Engine, on_progress: OnProgress) -> Job:
-    """Work off the chunks that are not published, to the end of the job.
+    """Work through the unpublished chunks, to the end of the job.
 
     Raises:
-        DssError, OSError: as of `drive`; the job was given up where it cannot be done.
+        DssError, OSError: as `drive`; the job was given up if it cannot be done.
     """
     try:
         work = engine.work_of(client, lease.granted)
@@ -159,7 +159,7 @@ async def _attempt(client: Client, lease: Lease, engine: Engine, on_progress: On
         raise
     except (DssError, OSError) as error:
         work.discard()
-        # Where the job is not its own any more, that is why, and there is nothing to give up.
+        # If the lease is lost, that is the reason, and there is nothing to give up.
         await lease.renew()
         await lease.give_up(_sentence(error))
         raise
@@ -167,11 +167,11 @@ async def _attempt(client: Client, lease: Lease, engine: Engine, on_progress: On
 
 
 async def _crashed(lease: Lease, attempt: int, crash: Exception) -> None:
-    """Take note of an error that nobody expected; with the last attempt the job fails.
+    """Note an unexpected error; after the last attempt the job fails.
 
     Raises:
-        DriverCrashed: it was the last.
-        JobFenced, JobNotInState, JobNotFound: the job is not this driver's any more.
+        DriverCrashed: it was the last attempt.
+        JobFenced, JobNotInState, JobNotFound: the driver has lost the job.
     """
     reason = f"{type(crash).__name__}: {crash}"
     _LOG.error("attempt %d of %d crashed", attempt, DRIVER_ATTEMPTS_MAX, exc_info=crash)
@@ -189,7 +189,7 @@ def whoami(engine: Engine) -> str:
 
 
 def _sentence(error: DssError | OSError) -> str:
-    """Why the job failed, as operators read it."""
+    """The reason of the failure, for operators."""
     if isinstance(error, DssError):
         return error.message
     return f"{error.strerror or error}: {error.filename or 'the disk'}"
@@ -197,15 +197,15 @@ def _sentence(error: DssError | OSError) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _UnderWay:
-    """A chunk that is worked on."""
+    """A chunk under way."""
 
     number: int
     work: asyncio.Task[ChunkDone]
 
 
 async def _work_off(work: Work, lease: Lease, on_progress: OnProgress, chunks_at_once: int) -> None:
-    """Work on chunks, some at once, and commit them in their order."""
-    # What ends the work of a job that writes elsewhere finds all of the rest done.
+    """Work on some chunks at once, and commit them in order."""
+    # The last chunk of a job that writes elsewhere needs all others to be committed.
     ends_alone = lease.granted.target is None
     progress = _Published(lease, on_progress)
     under_way: deque[_UnderWay] = deque()
@@ -219,15 +219,15 @@ async def _work_off(work: Work, lease: Lease, on_progress: OnProgress, chunks_at
     finally:
         if under_way:
             work.stop()
-        # What threads still write has to be done before it is discarded.
+        # Writes of threads must end before their files are discarded.
         await asyncio.gather(*(each.work for each in under_way), return_exceptions=True)
 
 
 async def _with_room(lease: Lease, act: Callable[[], Awaitable[T]]) -> T:
-    """What the act gives, which is done again while there is no room for it.
+    """The result of the act, repeated while the disk has no room for it.
 
     Raises:
-        DiskFull: there was none for too long.
+        DiskFull: there was no room for too long.
     """
     loop = asyncio.get_running_loop()
     until_s: float | None = None
@@ -241,7 +241,7 @@ async def _with_room(lease: Lease, act: Callable[[], Awaitable[T]]) -> T:
             if lease.lost is not None:
                 raise lease.lost from refused
             now_s = loop.time()
-            # What took longer than the whole wait had room until then, or was paused.
+            # An act that took longer than the whole wait had room until then, or was paused.
             if until_s is None or now_s - began_s > FULL_DISK_S:
                 until_s = now_s + FULL_DISK_S
             if now_s >= until_s:
@@ -273,7 +273,7 @@ class _Published:
         on_progress(Progress(lease.job.chunks, lease.job.published, 0))
 
     async def unless_lost(self, work: asyncio.Task[ChunkDone]) -> ChunkDone:
-        """What came of a chunk; at once an error where the lease is lost meanwhile.
+        """The result of a chunk, or an error as soon as the lease is lost.
 
         Raises:
             JobFenced, JobNotInState, JobNotFound: it is lost.
@@ -289,7 +289,7 @@ class _Published:
             lost.cancel()
 
     async def commit(self, chunk: int, done: ChunkDone) -> None:
-        """Publish a chunk, and say so."""
+        """Publish a chunk, and report it."""
         lease = self._lease
         commit = partial(lease.commit, chunk, done.files, output=done.output, records=done.records)
         await _with_room(lease, commit)
@@ -299,4 +299,4 @@ class _Published:
 
 
 def _silent(_progress: Progress) -> None:
-    """Nobody wants to know."""
+    """Progress is not wanted."""

@@ -12,13 +12,13 @@
           part-00000012-0.parquet          chunk 12; its records of this hour, in their order
       .run=000002.export-9/                being written; readers pass over names with a dot
 
-Date and hour are of the time of appending, in UTC. Columns: stream, offset, subject, key, payload,
-headers, time, append_time; of dead letters those of `dss_bulk.tables.DEAD` besides.
+Date and hour are of the append time, in UTC. Columns: stream, offset, subject, key, payload,
+headers, time, append_time; for dead letters also those of `dss_bulk.tables.DEAD`.
 
-Invariant: what stands below ``run=`` never changes. A driver that is replaced writes each file
-anew under the same name, and the rename comes last, so a run is there whole or not at all. With it
-comes what it exported: a folder whose last run is not noted yet, for want of room or because of a
-kill, says all the same whose it is and where the next one begins.
+Invariant: files below ``run=`` never change. A replacement driver writes each file anew under the
+same name, and the rename comes last, so a run is complete or not there. The run contains its notes:
+if a full disk or a kill prevented the folder's own note of the last run, the folder still says
+which topic it holds and where the next run begins.
 """
 
 import json
@@ -38,7 +38,8 @@ from dss_bulk.tables import DEAD
 from dss_core.errors import ExportBroken
 
 EXPORT_ROWS_PER_GROUP = 131_072
-"""Rows of a row group of Parquet: readers prune by them, and larger ones compress little better."""
+"""How many rows a row group of Parquet has: readers prune by them, and larger ones compress little
+better."""
 
 
 MANIFEST = "_dss_export.json"
@@ -62,7 +63,7 @@ SCHEMA = pa.schema(
     ]
 )
 DEAD_SCHEMA = pa.schema([*SCHEMA, *DEAD])
-"""Of dead letters."""
+"""The further columns of dead letters."""
 
 UNFINISHED = ".part"
 HOUR_US = 3_600_000_000
@@ -79,7 +80,7 @@ class Lost:
 
 
 Ends = tuple[int, ...] | None
-"""Of a storage topic: where each of its streams ended for good; None while it takes records."""
+"""For a storage topic: the final end of each stream; None while it takes records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +88,14 @@ class Noted:
     """The additions of an export to its folder's notes on the topic."""
 
     ends: Mapping[str, int]
-    """By stream: where the next export begins."""
+    """By stream: the offset at which the next export begins."""
     lost: Sequence[Lost] = ()
     """The ranges deleted since the last export."""
     storage_topics: Mapping[int, Ends] = field(default_factory=dict)
-    """Those of the topic, by ordinal; none where an older version made the export."""
+    """The topic's storage topics by ordinal; empty if an older version made the export."""
     gone: Sequence[int] = ()
-    """Storage topics that went since the last export, and were not known to be exported."""
+    """Storage topics that were removed since the last export, and may not be exported
+    completely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +108,16 @@ class ExportState:
     ends: Mapping[str, int]
     """By stream: the offset after the last that was exported."""
     job: str
-    """That published the last run."""
+    """The number of the job that published the last run."""
     lost: Sequence[Lost] = ()
     """The ranges missing in all runs together."""
     storage_topics: Mapping[int, Ends] = field(default_factory=dict)
-    """Those of the topic by ordinal, as the last export found them."""
+    """The topic's storage topics by ordinal, as the last export found them."""
     gone: Sequence[int] = ()
-    """Storage topics of which nobody knows whether all runs together have the whole."""
+    """Storage topics of which the runs may not have everything."""
 
     def with_noted(self, noted: Noted) -> "ExportState":
-        """The state behind another export."""
+        """The state after another export."""
         return replace(
             self,
             ends={**self.ends, **noted.ends},
@@ -126,17 +128,17 @@ class ExportState:
 
 
 def held_name(topic: str, dead_letters: str) -> str:
-    """What a folder says that it holds: a topic, or the dead letters that a group has of it."""
+    """The name of a folder's content: a topic, or the dead letters of it in a group."""
     return f"{topic}, dead letters of {dead_letters}" if dead_letters else topic
 
 
 def schema_of(names: Sequence[str]) -> pa.Schema:
-    """The columns of files with rows that have these, and perhaps others."""
+    """The columns of files for rows with these columns, and perhaps others."""
     return DEAD_SCHEMA if "entered_at" in names else SCHEMA
 
 
 def exported(table: pa.Table, stream: str) -> pa.Table:
-    """The records of a stream as rows of a file; of dead letters with why they are dead."""
+    """The records of a stream as rows of a file; dead letters with their reasons."""
     records = table.num_rows
     columns = [
         pa.repeat(pa.scalar(stream), records),
@@ -165,14 +167,14 @@ def _header_lists(headers: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def by_hour(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """Rows by the folder they belong to, ``date=…/hour=…``, each hour's in their order."""
+    """Rows by folder, ``date=…/hour=…``, those of each hour in order."""
     hours = pc.divide(table["append_time"].cast(pa.int64()), HOUR_US)
     for hour in sorted(pc.unique(hours).to_pylist()):
         yield folder_of(hour), table.filter(pc.equal(hours, hour))
 
 
 def folder_of(hour: int) -> str:
-    """The folder of an hour, counted from 1970."""
+    """The folder of an hour, which is counted from 1970."""
     when = datetime.fromtimestamp(hour * 3_600, UTC)
     return f"date={when:%Y-%m-%d}/hour={when:%H}"
 
@@ -190,7 +192,7 @@ class ExportRun:
         self._state = state
         self._job = job
         self.published = state.job == job
-        """Whether readers see it, by this driver or an earlier one of the job."""
+        """Whether it is published, by this driver or an earlier one of the job."""
         self.folder = _folder_of_run(target, max(state.runs + (not self.published), 1))
         self.unfinished = target / f".{self.folder.name}.{job}"
 
@@ -200,7 +202,7 @@ class ExportRun:
         return self._state
 
     def write_chunk(self, chunk: int, parts: Iterator[tuple[str, pa.Table]]) -> int:
-        """Write the rows of a chunk, given by stream; how many there were.
+        """Write the rows of a chunk, given by stream; returns their number.
 
         Raises:
             OSError: they cannot be written.
@@ -215,17 +217,17 @@ class ExportRun:
         return int(whole.num_rows)
 
     def begin(self) -> None:
-        """Make the folder that parts are written to."""
+        """Make the folder for the parts."""
         self.unfinished.mkdir(parents=True, exist_ok=True)
         _sync(self.target)
 
     def discard_if_empty(self) -> None:
-        """Remove the folder where nothing was written to it: a run without records has none."""
+        """Remove the folder if nothing was written to it: a run without records has none."""
         if not any(self.unfinished.iterdir()):
             self.unfinished.rmdir()
 
     def output(self, records: int, *, last: bool) -> str:
-        """What the manifest keeps of a chunk; of the last one where all of them are, how large."""
+        """The manifest's note on a chunk; for the last one with the size of the run."""
         said: dict[str, object] = {"records": records, "run": self.folder.name}
         if last:
             files = self.folder.rglob("*.parquet")
@@ -236,10 +238,10 @@ class ExportRun:
     def publish(self, noted: Noted) -> None:
         """Make the run readable, and note where the next one begins and what is missing.
 
-        Repeated after a kill in its middle, or for want of room, it goes on where it was.
+        After a kill or without room, a repetition continues where it stopped.
 
         Raises:
-            ExportBroken: another export was quicker.
+            ExportBroken: another export was sooner.
             OSError: the folder cannot be changed.
         """
         if not self.published:
@@ -253,7 +255,7 @@ class ExportRun:
         _write(self.target / MANIFEST, self._state)
 
     def note(self, noted: Noted) -> None:
-        """Note what was found where there is nothing to write, and something was before.
+        """Store notes if there is nothing to write, but there were earlier runs.
 
         Raises:
             ExportBroken: it cannot be written down.
@@ -273,21 +275,21 @@ class ExportRun:
             reason = f"another export has published {self.folder.name} meanwhile"
             raise ExportBroken(folder=self.target, reason=reason)
         for left in self.unfinished.rglob(f"*{UNFINISHED}"):
-            left.unlink()  # of an attempt that was given up
+            left.unlink()  # left by an attempt that was given up
         _write(self.unfinished / RUN_MANIFEST, state)
         self.unfinished.rename(self.folder)
         _sync(self.target)
 
     def discard(self) -> None:
-        """Remove what was written and not published."""
+        """Remove files that were written and not published."""
         shutil.rmtree(self.unfinished, ignore_errors=True)
 
 
 def write_part(run: Path, folder: str, chunk: int, rows: pa.Table) -> None:
-    """Write the rows of a chunk that belong to a folder, ``date=…/hour=…``, of a run.
+    """Write the rows of a chunk for a folder of a run, ``date=…/hour=…``.
 
-    Attempts may write the same rows at once, and the last one counts. The folder of the run is
-    not made here: an attempt that comes when the run is published fails, and leaves nothing.
+    Several attempts may write the same rows at once, and the last one counts. The folder of the run
+    is not made here: an attempt that comes after the run is published fails, and leaves nothing.
 
     Raises:
         OSError: they cannot be written.
@@ -303,20 +305,20 @@ def write_part(run: Path, folder: str, chunk: int, rows: pa.Table) -> None:
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
-    # A chunk that is committed is not written again, so its file has to outlive the machine.
+    # A committed chunk is not written again, so its file must survive a crash of the machine.
     for changed in (path.parent, path.parent.parent, run):
         _sync(changed)
 
 
 def state_of(target: Path) -> ExportState | None:
-    """What a folder says of itself; None where nothing was exported to it.
+    """The notes of a folder; None if nothing was exported to it.
 
     Raises:
         ExportBroken: it holds something else.
     """
     noted = _read(target, target / MANIFEST)
     runs = 0 if noted is None else noted.runs
-    # A run that appeared and is not noted yet.
+    # A published run that is not noted yet.
     return _read(target, _folder_of_run(target, runs + 1) / RUN_MANIFEST) or noted
 
 
@@ -347,7 +349,7 @@ def _read(target: Path, path: Path) -> ExportState | None:
 
 
 def storage_topics_of(said: Mapping[str, Sequence[int] | None]) -> dict[int, Ends]:
-    """Storage topics as JSON has them."""
+    """Storage topics as JSON."""
     return {int(at): None if ends is None else tuple(ends) for at, ends in said.items()}
 
 

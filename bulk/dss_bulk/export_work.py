@@ -1,7 +1,7 @@
 """Exports: records of a range as Parquet, see `dss_bulk.export`.
 
-Invariant: the run is published before its last chunk is committed. A driver that finds it
-published commits what is left and writes nothing.
+Invariant: the run is published before its last chunk is committed. A driver that finds it published
+commits the remaining chunks and writes nothing.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ class ExportParams:
     folder: str
     topic_id: int
     noted: Noted
-    """The notes of the folder once it has the run."""
+    """The notes of the folder after the run."""
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote."""
+        """Read what `to_json` wrote."""
         said = json.loads(text)
         noted = Noted(
             said["ends"],
@@ -43,27 +43,27 @@ class ExportParams:
         return cls(said["folder"], said["topic_id"], noted)
 
     def to_json(self) -> str:
-        """For the manifest."""
+        """The parameters for the manifest."""
         return json.dumps({"folder": self.folder, "topic_id": self.topic_id, **asdict(self.noted)})
 
 
 def selection_of(granted: Granted) -> RecordSelection:
-    """Which records an export takes."""
+    """The records that an export takes."""
     filter = granted.job.filter
     return RecordSelection(subject=TopicFilter.parse(filter) if filter else None)
 
 
 def run_of(granted: Granted, params: ExportParams) -> ExportRun:
-    """The run that a job writes."""
+    """The run of a job."""
     job = granted.job
-    # Names are used again once a job was removed; its number is not.
+    # A name may be used again after a job was removed; its number is not.
     name = f"{job.name}.{job.job_id}"
     held = held_name(job.source, job.dead_letters)
     return ExportRun(Path(params.folder), held, params.topic_id, name)
 
 
 class ExportWork:
-    """Reads, selects, writes a file an hour."""
+    """Reads, selects, writes a file for each hour."""
 
     def __init__(self, client: Client, granted: Granted, *, in_place: bool = True) -> None:
         self._client = client
@@ -92,5 +92,5 @@ class ExportWork:
         """Nothing runs elsewhere."""
 
     def discard(self) -> None:
-        """Remove what was written and not published."""
+        """Remove files that were written and not published."""
         self._run.discard()

@@ -1,14 +1,14 @@
-"""Reading records out of the daemon's segment files, where this process may open them.
+"""Reads records directly from the daemon's segment files, if this process may open them.
 
-The daemon tells where the frames of a range lie, and the checksum of each run; then they are read
-past it. This is safe beside a daemon that appends, rolls, trims, restarts or ingests, because the
-bytes of a visible run never change nor move within their file (`dssd.log.read.run_places` says
-why), and a file that goes can be read on by who has it open, or not be opened at all.
+The daemon says where the frames of a range lie, with the checksum of each run; then this process
+reads them itself. This is safe beside a daemon that appends, rolls, trims, restarts or ingests: the
+bytes of a visible run never change or move within their file (`dssd.log.read.run_places` says why),
+and a removed file can still be read by a process that has it open, or cannot be opened at all.
 
-Invariant: a record is given only if the bytes of its run have the checksum that the daemon told. So
-a file of another machine, a torn or flipped one, and a name that is taken by something else are
-never read for it. Whatever is not as told ends the reading without an error: the daemon is then
-asked for the rest, and says what is wrong. This module decides nothing about damage.
+Invariant: a record is returned only if the bytes of its run have the checksum that the daemon gave.
+So a file of another machine, a torn or flipped one, or another file under the name is never taken
+for it. Any difference ends the reading without an error: the daemon is then asked for the rest, and
+says what is wrong. This module decides nothing about damage.
 """
 
 import asyncio
@@ -29,26 +29,27 @@ from dss_core.decode import decode
 from dss_core.errors import OnlyBesideDaemon
 
 IN_PLACE_SPAN_BYTES = 4 << 20
-"""Read at once from a segment file: few calls, and little memory. A run may be larger."""
+"""How much of a segment file is read at once: few calls, and little memory. A run may be larger."""
 
 IN_PLACE_BATCH_BYTES = 2 << 20
-"""Frames that are made into one table: where they are small, the work a table costs more than they
-do, and larger ones gain nothing."""
+"""How many bytes of frames become one table: for smaller tables the work for each table costs more
+than its frames, and larger ones gain nothing."""
 
 IN_PLACE_TABLES_AT_ONCE = 4
-"""Tables read by one turn of a thread, 8 MiB of usual frames: a lease is kept between two turns."""
+"""How many tables one turn of a thread reads, 8 MiB of usual frames: a lease is kept between two
+turns."""
 
 IN_PLACE_GAP_BYTES = 64 << 10
-"""Bytes of other streams that are read along: they cost less than another call."""
+"""How many bytes of other streams are read along: they cost less than another call."""
 
 
 _OFFSET_END = 1 << 63
 
 Read = tuple[pa.Table, int]
-"""Records, and the offset behind them."""
+"""Records, and the offset after them."""
 
 Places = AskedAhead[StoredRuns]
-"""Where records lie, file after file."""
+"""Places of records, file after file."""
 
 
 async def tables_in_place(
@@ -59,14 +60,14 @@ async def tables_in_place(
     Args:
         client: of the daemon that has them.
         wanted: what is read.
-        places: where they lie, where that was asked before; it is closed here.
+        places: their places, if they were asked for before; closed here.
         encoded: subjects come as a dictionary.
 
     Raises:
         StreamNotFound: there is no such stream in this storage topic.
         DssError: the daemon refuses, or the connection was lost.
     """
-    with suppress(OnlyBesideDaemon):  # who is on another host asks for all
+    with suppress(OnlyBesideDaemon):  # a process on another host asks the daemon for everything
         async with aclosing(_found(client, wanted, places, encoded)) as found:
             async for read in found:
                 yield read
@@ -86,12 +87,12 @@ async def _found(
 
 
 def places_of(client: Client, wanted: SourceRange, dead_letters: str = "") -> Places:
-    """Where the records of a range lie; asked from now on, before anybody reads them."""
+    """The places of the records of a range, asked for ahead of their use."""
     return AskedAhead(client.stored_runs(wanted, dead_letters))
 
 
 async def _read(tables: Iterator[Read]) -> AsyncGenerator[Read, None]:
-    """What a file gives, some tables at once: each turn of a thread costs time."""
+    """The tables of a file, several at once: each turn of a thread costs time."""
     # In a thread: a disk may take its time, and a lease is renewed meanwhile.
     while some := await asyncio.to_thread(list, islice(tables, IN_PLACE_TABLES_AT_ONCE)):
         for each in some:
@@ -101,7 +102,7 @@ async def _read(tables: Iterator[Read]) -> AsyncGenerator[Read, None]:
 
 
 def _tables(stored: StoredRuns, wanted: SourceRange, encoded: bool) -> Iterator[Read]:
-    """What one file gives, up to the first run that is not as told."""
+    """The tables of one file, up to the first run that is not as the daemon said."""
     mask = ((0, wanted.start), (wanted.end, _OFFSET_END))
     for frames, behind in _gathered(stored):
         records = decode(frames, mask, checksums=False)
@@ -110,7 +111,7 @@ def _tables(stored: StoredRuns, wanted: SourceRange, encoded: bool) -> Iterator[
 
 
 def _gathered(stored: StoredRuns) -> Iterator[tuple[bytes, int]]:
-    """Frames, end to end, and the offset behind them: many at once, for each table costs time."""
+    """Frames, end to end, and the offset after them: many at once, as each table costs time."""
     held: list[memoryview] = []
     held_bytes = behind = 0
     try:
@@ -132,7 +133,7 @@ def _gathered(stored: StoredRuns) -> Iterator[tuple[bytes, int]]:
 
 
 def _pieces(file: BinaryIO, runs: Sequence[StoredRun]) -> list[memoryview] | None:
-    """The bytes of neighbouring runs; None where they are not as told.
+    """The bytes of neighbouring runs; None if they are not as the daemon said.
 
     Raises:
         OSError: the file cannot be read.
@@ -148,7 +149,7 @@ def _pieces(file: BinaryIO, runs: Sequence[StoredRun]) -> list[memoryview] | Non
 
 
 def _spans(runs: Sequence[StoredRun]) -> Iterator[Sequence[StoredRun]]:
-    """Runs that are read at once, because they lie near to each other."""
+    """Runs that are read at once, because they are near to each other."""
     first = 0
     for number in range(1, len(runs)):
         before, run = runs[number - 1], runs[number]

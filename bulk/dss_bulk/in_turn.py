@@ -1,9 +1,9 @@
-"""Work on one chunk after the other, while those before are committed.
+"""Works on one chunk after the other, while earlier ones are committed.
 
-The daemon checks and copies a chunk while its driver reads the next one: each has a core of its
-own. Invariant: one chunk is worked on at a time, the lowest that is not done, so a driver needs the
-memory of one; and none that comes later takes the room on the disk that an earlier one waits for.
-Once it was told to stop it begins no other.
+The daemon checks and copies a chunk while its driver reads the next one: each uses a core of its
+own. Invariant: one chunk is worked on at a time, the lowest that is not done. So a driver needs the
+memory of one chunk, and no later chunk takes the disk space that an earlier one waits for. After
+`stop` no chunk is begun.
 """
 
 import asyncio
@@ -13,20 +13,20 @@ from dss_client.job_values import JobChunk
 
 
 class InTurn:
-    """The work of one kind of job, whose chunks take turns."""
+    """The work of one kind of job, one chunk at a time."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
         self._open: set[int] = set()
-        """The chunks that were asked for and are not done."""
+        """Chunks that were asked for and are not done."""
         self._changed = asyncio.Event()
         self._stops = False
 
     async def chunk(self, chunk: JobChunk, *, last: bool) -> ChunkDone:
-        """Do the work of a chunk behind that of those before.
+        """Do the work of a chunk after that of earlier ones.
 
         Raises:
-            DssError: it cannot be done; those behind it wait until it was asked for again.
+            DssError: it cannot be done; later chunks wait until it was asked for again.
         """
         self._open.add(chunk.number)
         while not self._stops and min(self._open) != chunk.number:
@@ -40,11 +40,11 @@ class InTurn:
         return done
 
     def stop(self) -> None:
-        """Begin no other chunk; end what runs elsewhere."""
+        """Begin no other chunk; end work elsewhere."""
         self._stops = True
         self._changed.set()
         self._work.stop()
 
     def discard(self) -> None:
-        """Remove what is outside of the staging directory."""
+        """Remove files outside of the staging directory."""
         self._work.discard()

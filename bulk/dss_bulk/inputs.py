@@ -1,11 +1,11 @@
 """The files of a backfill: Parquet, CSV and JSON lines as one sequence of rows.
 
-Their order is their own, file after file, or that of the order columns; chunks are runs of it, so
-what a chunk holds follows from the files alone. Sizes and times of the files are kept in the
-manifest and looked at again, because a file that changed would shift every row behind.
+The order is that of the files, row after row, or that of the order columns; chunks are runs of it,
+so a chunk's content follows from the files alone. The manifest has sizes and times of the files,
+and they are checked again, because a changed file would shift all later rows.
 
-Invariant: all files have the same columns of the same types, but JSON lines, which have their own;
-a row is named by file and number, and one that cannot be read is there with the reason.
+Invariant: all files have the same columns of the same types, except JSON lines, which have their
+own; a row is named by file and number, and an unreadable one is kept with the reason.
 """
 
 import os
@@ -28,7 +28,7 @@ from dss_bulk.typed import arrow_type
 from dss_core.errors import InputRefused
 
 COLUMNS_SHOWN_MAX = 20
-"""Names of columns in an error, which has to be read, and told to the daemon in 4 KiB."""
+"""How many column names an error has: people read it, and the daemon takes 4 KiB."""
 
 
 FORMATS = {
@@ -38,12 +38,12 @@ FORMATS = {
     ".ndjson": "json",
     ".json": "json",
 }
-"""By the end of a file's name."""
+"""The format, by the end of a file's name."""
 
 Read = TypeVar("Read")
 
 Look = Callable[[pa.Table, Sequence[str]], None]
-"""Is given rows, and the paths of the files that they are of."""
+"""Called with rows, and the paths of their files."""
 
 
 class InputFile(NamedTuple):
@@ -63,19 +63,20 @@ class Inputs:
         self._rule = rule
         self._sorts = sorts and bool(rule.order)
         self.row_bytes = 0
-        """On average and unpacked, where rows are the longest; known of a look."""
+        """The average unpacked bytes of a row where rows are longest; known after a look."""
         self._sorted: pa.Table | None = None
         self._last: tuple[int, pa.Table] | None = None
-        """The file that was read last: chunk after chunk takes its rows from it."""
+        """The file that was read last: the chunks take their rows from it one after the other."""
 
     @classmethod
     def looked_at(cls, paths: Sequence[Path], rule: RowRule, look: Look | None = None) -> Self:
-        """Look at every file; and, where that is wanted, at each row.
+        """Look at every file and, with ``look``, at each row.
 
         Args:
             paths: of the files, in their order.
-            rule: which columns they have to have, and how rows are ordered.
-            look: is given all rows, as `batches` has them, and the paths that ``__file`` counts.
+            rule: the columns that they must have, and the order of rows.
+            look: called with all rows, as `batches` gives them, and the paths that ``__file``
+            counts.
 
         Raises:
             InputRefused: one cannot be read, has other columns or types than the first, or lacks
@@ -110,16 +111,16 @@ class Inputs:
 
     @property
     def rows(self) -> int:
-        """Of all files."""
+        """The number of rows of all files."""
         return sum(file.rows for file in self.files)
 
     @property
     def bytes(self) -> int:
-        """Of all files."""
+        """The bytes of all files."""
         return sum(file.bytes for file in self.files)
 
     def require_unchanged(self) -> None:
-        """Make sure that the rows are those of the plan.
+        """Check that the rows are those of the plan.
 
         Raises:
             InputRefused: a file was changed, or is gone.
@@ -133,9 +134,9 @@ class Inputs:
                 raise InputRefused(file=file.path, reason="it was changed since the job was made")
 
     def batches(self, start: int, end: int) -> Iterator[pa.Table]:
-        """Rows of the one order, with the columns ``__file`` and ``__row`` that say whence.
+        """Rows in the one order, with the columns ``__file`` and ``__row`` that name their source.
 
-        Where ``__reject`` is not null, a row cannot be read.
+        If ``__reject`` is not null, a row cannot be read.
 
         Raises:
             InputRefused: a file cannot be read.
@@ -183,12 +184,12 @@ class Inputs:
 
 
 def size_of(paths: Sequence[Path]) -> int:
-    """The bytes of files, as far as these are there: what is wrong with one is told later."""
+    """The bytes of files that exist; faults of the others are reported later."""
     return sum(path.stat().st_size for path in paths if path.exists())
 
 
 def _head(path: Path, rule: RowRule) -> tuple[pa.Schema, int, pa.Table | None]:
-    """The columns of a file, how many rows it has, and these, where they had to be read."""
+    """The columns of a file, its number of rows, and the rows themselves if they had to be read."""
     if _format(path) == "parquet":
         return *_reading(path, _parquet_head), None
     table = _reading(path, partial(_read_whole, rule=rule))
@@ -202,7 +203,7 @@ def _parquet_head(path: Path) -> tuple[pa.Schema, int]:
 
 
 def _unpacked_bytes(path: Path) -> int:
-    """Of a Parquet file."""
+    """The unpacked bytes of a Parquet file."""
     with pq.ParquetFile(path) as file:
         groups = range(file.metadata.num_row_groups)
         return sum(file.metadata.row_group(at).total_byte_size for at in groups)
@@ -222,7 +223,7 @@ def _reading(path: Path, read: Callable[[Path], Read]) -> Read:
     try:
         return read(path)
     except OSError as error:
-        # Arrow's own errors have a number, and a long sentence around what it means.
+        # Arrow's own errors have a number, and a long sentence around their meaning.
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise InputRefused(file=path, reason=reason) from error
     except (pa.ArrowException, ValueError) as error:
@@ -259,7 +260,7 @@ def _require_columns(path: Path, schema: pa.Schema, rule: RowRule) -> None:
 
 
 def _some(names: Sequence[str]) -> str:
-    """For people: a file may have thousands."""
+    """Some names for people: a file may have thousands."""
     more = len(names) - COLUMNS_SHOWN_MAX
     return ", ".join(names[:COLUMNS_SHOWN_MAX]) + (f" and {more:,} more" if more > 0 else "")
 

@@ -1,10 +1,10 @@
-"""Rows of a file of JSON lines: each line is an object, and its own text is its payload.
+"""Rows of a file of JSON lines: each line is an object, and its text is the payload.
 
-Nothing is made of the line but the values of columns that the rule names, and these are the line's
-own text too: ``1.10`` stays ``1.10``, and what a line does not have is not there. A line that is no
-JSON object, or names a field twice, cannot be read, but it is there, with the reason.
+Only the values of columns that the rule names are taken from a line, as their own text: ``1.10``
+stays ``1.10``, and missing fields are null. A line that is no JSON object, or has a field twice,
+cannot be read; it is kept, with the reason.
 
-Invariant: the number of each row is its place among all lines that are not empty.
+Invariant: the number of a row is its place among all lines that are not empty.
 """
 
 import codecs
@@ -28,11 +28,11 @@ _SPACES = re.compile(r"[ \t\r\n]*")
 
 
 class _UnreadableError(ValueError):
-    """Why a line is no row."""
+    """Why a line makes no row."""
 
 
 class _Number(str):
-    """One as it is written."""
+    """A number as it is written."""
 
     __slots__ = ()
 
@@ -54,17 +54,17 @@ _QUICK = json.JSONDecoder(parse_constant=_constant)
 _STRICT = json.JSONDecoder(
     parse_constant=_constant, parse_int=_Number, parse_float=_Number, object_pairs_hook=_object
 )
-"""It finds names that come twice, and takes numbers of any length, which Python does not."""
+"""Finds repeated names, and takes numbers of any length, which Python does not."""
 _ENDS = json.JSONDecoder(parse_int=str, parse_float=str)
-"""It finds where a value ends."""
+"""Finds the end of a value."""
 
 
 def read_json_lines(path: Path, rule: RowRule) -> pa.Table:
-    """All rows: the columns that the rule names, and the line where it is the payload.
+    """All rows: the columns that the rule names, and the line if it is the payload.
 
     Raises:
         InputRefused: it has no JSON lines, no line has a column that is named, or the rows are to
-            be sorted by numbers of which nobody said the type.
+            be sorted by numbers without a given type.
         OSError: the file cannot be read.
     """
     require_text(path)
@@ -76,7 +76,7 @@ def read_json_lines(path: Path, rule: RowRule) -> pa.Table:
         reason = f"none of its lines has a field {sorted(taken.missing)[0]}"
         raise InputRefused(file=path, reason=reason)
     if unsortable := taken.numbers.intersection(rule.order) - dict(rule.types or ()).keys():
-        # Numbers are not sorted as the texts that they are here: 10 is not before 9.
+        # Numbers are texts here and would sort wrongly: 10 before 9.
         name = sorted(unsortable)[0]
         reason = f"its {name} is a number: say how it is sorted, as --types {name}=int64"
         raise InputRefused(file=path, reason=reason)
@@ -92,22 +92,22 @@ def _content(path: Path) -> bytes:
 
 
 class _Taken:
-    """What is taken of lines: the values of the columns that a rule names."""
+    """The values of the rule's columns, taken from lines."""
 
     def __init__(self, rule: RowRule) -> None:
         self.columns: dict[str, list[str | None]] = {name: [] for name in rule.columns}
         self.missing = set(self.columns)
-        """Of these: those that no line had."""
+        """Columns that no line had."""
         self.numbers: set[str] = set()
-        """Of these: those that were a number."""
+        """Columns that were a number in some line."""
         self.reasons: dict[int, str] = {}
-        """Why lines cannot be read, by number."""
+        """The reason for each unreadable line, by number."""
         self._quoted = [json.dumps(name) for name in self.columns]
         self._whole = set(self.columns) - set(rule.beside_payload)
-        """Of these: those that may be of any kind."""
+        """Columns that may have values of any kind."""
 
     def take(self, number: int, line: bytes) -> None:
-        """Take the values of a line; where it cannot be read, it has none, and gets a reason."""
+        """Take the values of a line; an unreadable one has none, and gets a reason."""
         try:
             text = line.decode()
             fields = self._fields(text)
@@ -115,7 +115,7 @@ class _Taken:
                 self.missing.difference_update(fields)
             for name, values in self.columns.items():
                 value = fields.get(name)
-                # Nearly all are such text, of which nothing else has to be asked.
+                # Nearly all values are such texts, which need no further check.
                 if type(value) is not str or not value.isascii():
                     value = self._value(value, name, text)
                 values.append(value)
@@ -157,7 +157,7 @@ class _Taken:
                 return "true" if value else "false"
             case int() | float() | _Number():
                 self.numbers.add(name)
-                # Of zeros and fractions there are some ways to write the same.
+                # Zeros and fractions can be written in several ways.
                 return str(value) if value and isinstance(value, int) else _own_text(text, name)
             case str():
                 return _encodable(value, name)
@@ -176,7 +176,7 @@ def _encodable(value: str, name: str) -> str:
 
 
 def _own_text(text: str, wanted: str) -> str:
-    """What a line, which was read, has as the value of a field."""
+    """The text of a field's value in a line that was parsed."""
     at = _end(_SPACES, text, 1)
     while True:
         name, at = _ENDS.raw_decode(text, at)

@@ -1,7 +1,7 @@
-"""The engine that does everything in this process: no cluster, no JVM, a task at a time.
+"""The engine that does all work in this process: no cluster, no JVM, one task at a time.
 
-Invariant: what it gives for a chunk is what the engine on Spark gives, so either may go on with a
-job of the other one.
+Invariant: a chunk gets the same result as from the engine on Spark, so either engine can continue a
+job of the other.
 """
 
 from collections.abc import AsyncIterator
@@ -14,19 +14,20 @@ from dss_client.job_values import Granted, Job
 from dss_core.errors import IllegalJob
 
 LOCAL_CHUNKS_AT_ONCE = 2
-"""Of the local engine: while the daemon takes one in, the next is staged. More would wait, and each
-takes its room on the disk."""
+"""How many chunks the local engine stages at once: while the daemon takes one in, the next is
+staged. More would wait, and each takes its space on the disk."""
 
 
 class LocalEngine:
-    """Everything in this process."""
+    """Works in this process."""
 
     name = "local engine"
     chunks_at_once = LOCAL_CHUNKS_AT_ONCE
 
     def __init__(self, *, in_place: bool = True) -> None:
         self._in_place = in_place
-        """Whether files of the daemon are read where they may be opened; else all is sent."""
+        """Whether files of the daemon are read if they may be opened; else the daemon sends
+        everything."""
 
     @asynccontextmanager
     async def opened(self, job: Job) -> AsyncIterator[None]:
@@ -37,12 +38,12 @@ class LocalEngine:
         """The work of a job's kind.
 
         Raises:
-            DssError: its parameters cannot be followed.
+            DssError: its parameters are not usable.
         """
         return InTurn(self._of_kind(client, granted))
 
     def _of_kind(self, client: Client, granted: Granted) -> Work:
-        # Each is loaded for its own jobs: all of them would be a fifth of what a start takes.
+        # Each kind is loaded for its own jobs: all together would take a fifth of a start.
         match granted.job.kind:
             case "replay":
                 from dss_bulk.replay_work import ReplayWork

@@ -1,4 +1,4 @@
-"""What an export has to write: what its folder does not have yet.
+"""Plans the next export: the records that its folder does not have yet.
 
 ::
 
@@ -8,8 +8,8 @@
     orders/3   not known                                       comes and goes: likewise
 
 Invariant: a stream is written from where the folder's runs ended, so that no record comes twice.
-Nothing is passed in silence: what was deleted before its turn is named, and noted in the folder;
-so is a storage topic that went, unless the folder is known to have all of it.
+Losses are always reported: records that were deleted before an export could have them are named and
+noted in the folder, and so is a removed storage topic, unless the folder certainly has all of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from dss_core.errors import DssError, ExportBroken, NotExported, StorageTopicNot
 from dss_core.ids import StreamName
 
 _AT = "#"
-"""No name of a stream has it."""
+"""A character that no name of a stream has."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -37,20 +37,20 @@ class NextExport:
     """The next export."""
 
     change: CreateJob | None
-    """The job; none where the folder has all."""
+    """The job; None if the folder has everything."""
     run: ExportRun
     noted: Noted
-    """What is found besides. A job writes it down; where there is none, `ExportRun.note` does."""
+    """Further findings. A job stores them; without a job, `ExportRun.note` does."""
     told: tuple[DssError, ...] = ()
-    """Reports of what no export can have any more, since the last one."""
+    """Sentences about records that no export can have any more, since the last export."""
 
 
 async def next_export(client: Client, change: CreateJob, folder: Path) -> NextExport:
-    """The export of what the folder does not have of a change's range.
+    """The export of the part of a change's range that the folder lacks.
 
     Raises:
         ExportBroken: the folder holds something else, or more than the topic.
-        DssError: the topic cannot be looked at.
+        DssError: the topic cannot be read.
     """
     if change.dead_letters:
         return await _next_of_dead_letters(client, change, folder)
@@ -62,9 +62,9 @@ async def next_export(client: Client, change: CreateJob, folder: Path) -> NextEx
     _require_no_less(run, topic)
     ranges = list(_ranges(found, run.before.ends))
     left = tuple(each for each in ranges if each.start < each.end)
-    # Whoever says where to begin wants nothing before it, this time.
+    # A user who names a beginning wants nothing before it, this time.
     from_the_last = change.start_us is None
-    # No end falls back, and a stream that is begun later keeps what lies before.
+    # An end never falls back, and a stream that begins later keeps its earlier records.
     ends = {each.stream: max(each.start, each.end) for each in (ranges if from_the_last else left)}
     noted = Noted(ends, storage_topics=_storage_topics(topic))
     noted = _with_missing(noted, run.before, topic, found, from_the_last=from_the_last)
@@ -77,9 +77,9 @@ async def next_export(client: Client, change: CreateJob, folder: Path) -> NextEx
 
 
 async def _next_of_dead_letters(client: Client, change: CreateJob, folder: Path) -> NextExport:
-    """What died since the last export and is dead now.
+    """The entries that died since the last export and are dead now.
 
-    What was redriven or discarded between two exports is missing by intent, and is no loss.
+    Entries that were redriven or discarded between two exports are missing on purpose, and no loss.
     """
     topic = await client.topics.describe(change.source)
     group = (await client.groups.describe(change.dead_letters)).group
@@ -104,7 +104,8 @@ async def _next_of_dead_letters(client: Client, change: CreateJob, folder: Path)
 
 
 def _queue(each: LocatedRange) -> str:
-    """What a folder calls a queue: one that is made anew begins anew, under another number."""
+    """The folder's name for a queue: a queue that is made anew begins anew, under another
+    number."""
     return f"{each.stream}{_AT}{each.storage_topic_id}"
 
 
@@ -115,7 +116,7 @@ def _ranges(found: Sequence[LocatedRange], ends_before: Mapping[str, int]) -> It
 
 
 def _require_no_less(run: ExportRun, topic: Topic) -> None:
-    """Refuse a log that lost its end: what comes there next would look as if it was exported."""
+    """Refuse a log that lost its end: new records there would count as exported already."""
     for part in topic.storage_topics:
         for each in part.streams:
             stream = str(StreamName(topic.name, part.ordinal, each.partition))
@@ -132,7 +133,8 @@ def _with_missing(
     *,
     from_the_last: bool,
 ) -> Noted:
-    """What is noted, with what no export can have; told once, by one that wants all that is new."""
+    """The notes, with records that no export can have; reported once, by an export of all that is
+    new."""
     if not from_the_last:
         return replace(noted, storage_topics={**before.storage_topics, **noted.storage_topics})
     if not before.ends:
@@ -149,7 +151,7 @@ def _lost(before: ExportState, found: Sequence[LocatedRange]) -> Iterator[Lost]:
 
 
 def _storage_topics(topic: Topic) -> dict[int, Ends]:
-    """Those that take records, or did."""
+    """The storage topics that take records, or did."""
     return {
         part.ordinal: tuple(each.end for each in part.streams) if part.sealed else None
         for part in topic.storage_topics
@@ -158,9 +160,9 @@ def _storage_topics(topic: Topic) -> dict[int, Ends]:
 
 
 def _gone(before: ExportState, topic: Topic) -> range:
-    """The ordinals of storage topics that went since the last export: the oldest always go first.
+    """The ordinals of storage topics removed since the last export: the oldest are removed first.
 
-    An older version noted none, but where streams ended.
+    An older version noted only where streams ended.
     """
     noted = before.storage_topics or {StreamName.parse(each).ordinal for each in before.ends}
     first = topic.storage_topics[0].ordinal
@@ -177,7 +179,7 @@ def _lost_of_gone(before: ExportState, topic: Topic) -> Iterator[Lost]:
 
 
 def _in_doubt(before: ExportState, topic: Topic) -> Iterator[int]:
-    """Those of which nobody knows where they ended."""
+    """The removed storage topics with an unknown end."""
     for ordinal in _gone(before, topic):
         if before.storage_topics.get(ordinal) is None:
             yield ordinal

@@ -1,6 +1,6 @@
-"""What a driver sets up in a process of its own, before it loads Arrow.
+"""Settings for a driver in a process of its own, made before it loads Arrow.
 
-Invariant: for processes of their own; in somebody else's, threads and memory stay as they are.
+Invariant: only for processes of their own; in another process, threads and memory stay as they are.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ T = TypeVar("T")
 class _NoPandas(MetaPathFinder):
     """Keeps Arrow from loading pandas.
 
-    Arrow loads it with the first value that it is given, wherever it is installed, to look whether
-    the value is one of pandas. That takes as long as some hundred thousand records do, and a driver
+    Arrow loads it with the first value that it gets, wherever pandas is installed, to check whether
+    the value comes from pandas. That takes as long as some hundred thousand records, and a driver
     has no such values.
     """
 
@@ -33,18 +33,18 @@ class _NoPandas(MetaPathFinder):
 
 
 def set_up() -> None:
-    """No pandas, and memory that Arrow had once stays with the process."""
+    """Keep out pandas, and keep memory that Arrow once had in the process."""
     sys.meta_path.insert(0, _NoPandas())
-    # Of mimalloc, Arrow's own allocator, which reads it when Arrow is loaded. The next batch needs
+    # For mimalloc, Arrow's own allocator, which reads it when Arrow is loaded. The next batch needs
     # as much as the one before, and fresh pages took a tenth of a driver's time.
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", _NEVER)
 
 
 async def in_one_thread(driving: Coroutine[None, None, T]) -> T:
-    """What a driving gives, all of whose work outside of the loop is done by one thread.
+    """The result of a driving whose work outside of the loop is done by one thread.
 
     It reads, copies and writes in turns, never at once. Each thread has memory of its own, and
-    what one of many gave back, another would have to get anew, page by page.
+    memory that one thread gave back would have to be fetched again, page by page, by another.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="driver") as one:
         asyncio.get_running_loop().set_default_executor(one)

@@ -1,8 +1,8 @@
-"""Whether the payloads that rows make can be wrong, without making one.
+"""Checks whether the payloads of rows are certainly valid, without making any.
 
-Making them is most of what rows cost, and who only looks through them throws them away. Invariant:
-yes means that `dss_bulk.rows` makes each payload without an error, and that none of them, with the
-longest key, is over the limit of a record. No means nothing: then they have to be made.
+Making payloads is most of the cost of rows, and a first look throws them away. Invariant: True
+means that `dss_bulk.rows` makes each payload without an error, and that each of them, with the
+longest key, is within the limit of a record. False means nothing: then they must be made.
 """
 
 import json
@@ -14,7 +14,7 @@ from dss_bulk.json_rows import LINE
 from dss_core.limits import KEY_BYTES_MAX, RECORD_BYTES_MAX
 
 _ESCAPED = 6
-"""Bytes in JSON of a byte of text, at most."""
+"""The most bytes that JSON needs for a byte of text."""
 
 _HEX = 2
 
@@ -24,18 +24,18 @@ _WIDTHS = (
     (pa.types.is_integer, 20),
     (pa.types.is_floating, 25),
 )
-"""Bytes in JSON of a value that cannot go wrong, at most."""
+"""The most bytes that JSON needs for a value that always succeeds."""
 
 
 _TIME_BYTES = 40
 _YEARS_S = (-62_135_596_800, 253_402_300_799)
-"""From year 1 to the end of 9999, in seconds since 1970: what Python has."""
+"""The range of Python's times, year 1 to the end of 9999, in seconds since 1970."""
 _PER_S = {"s": 1, "ms": 1_000, "us": 1_000_000}
 _SECONDS_A_DAY = 86_400
 
 
 def payloads_fit(rows: pa.Table, payload: str | None) -> bool:
-    """Of one column, of the line that a row is, or of all as a JSON object."""
+    """Whether the payloads fit: one column, the line of a row, or a JSON object of all columns."""
     if payload is None and LINE in rows.column_names:
         payload = LINE
     if payload is not None:
@@ -63,7 +63,8 @@ def _json_bytes_max(column: pa.ChunkedArray) -> int | None:
 
 
 def _bytes_max(column: pa.ChunkedArray, *, text: int, data: int) -> int | None:
-    """Of the longest value, a byte of text or of data counted so often; None for other types."""
+    """The size of the longest value, each byte of text or data counted so often; None: another
+    type."""
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return _longest(column) * text if _is_text(column) else None
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
@@ -72,7 +73,7 @@ def _bytes_max(column: pa.ChunkedArray, *, text: int, data: int) -> int | None:
 
 
 def _python_has(times: pa.ChunkedArray) -> bool:
-    """Whether each is a time that Python has: of its years, and in microseconds at most."""
+    """Whether each value is a time that Python has: within its years, in microseconds at most."""
     if pa.types.is_date32(times.type):
         numbers, lowest, highest = (
             times.cast(pa.int32()),
@@ -92,7 +93,7 @@ def _longest(column: pa.ChunkedArray) -> int:
 
 
 def _is_text(column: pa.ChunkedArray) -> bool:
-    """Whether all is UTF-8, which a file need not be that says so."""
+    """Whether all values are UTF-8, which a file may claim wrongly."""
     try:
         column.validate(full=True)
     except pa.ArrowException:

@@ -1,6 +1,6 @@
-"""A driver gives way: whatever else wants a processor is served before it.
+"""Lowers a driver's priority: everything else that wants a processor is served first.
 
-Invariant: what a driver starts gives way as it does; nothing gets a higher priority than it had.
+Invariant: processes that a driver starts have its priority; nothing gets a higher one than before.
 Only for processes of their own, before they have threads.
 """
 
@@ -9,12 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 
 DRIVER_NICENESS = 10
-"""Of a driver, and of all that it starts here: beside whoever produces and consumes it gets a tenth
-of a processor, and all that they leave."""
+"""The nice value of a driver and its child processes: beside producers and consumers it gets a
+tenth of a processor, and all that they leave."""
 
 
 _SESSION = Path("/proc/self/autogroup")
-"""``/autogroup-25 nice 0``: Linux may weigh sessions first, and processes only within their own.
+"""``/autogroup-25 nice 0``: Linux may weigh sessions first, and processes only within a session.
 
 It is empty where the kernel put the session in no group of its own, as in some containers.
 """
@@ -24,7 +24,7 @@ def give_way() -> None:
     """Lower the priority of this process, unless it is as low already."""
     if os.getpriority(os.PRIO_PROCESS, 0) < DRIVER_NICENESS:
         os.setpriority(os.PRIO_PROCESS, 0, DRIVER_NICENESS)
-    # Only where the session is the driver's own: a terminal keeps what it has.
+    # Only if the session is the driver's own: that of a terminal stays as it is.
     if os.getsid(0) == os.getpid():
         _session_gives_way()
 

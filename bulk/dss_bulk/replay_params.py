@@ -1,6 +1,6 @@
 """The parameters of a replay: which records it takes, and how it copies them.
 
-Invariant: what one engine reads of a manifest the other one reads too. Loads no Arrow.
+Invariant: both engines read a manifest in the same way. Loads no Arrow.
 """
 
 import json
@@ -20,31 +20,31 @@ class ReplayParams:
     subject: str | None = None
     """A template, see `dss_bulk.copy_rule`."""
     key: str | None = None
-    """Hexadecimal: records of this key alone."""
+    """Hexadecimal: only records of this key."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Records with each of these headers alone; values as text."""
+    """Only records with each of these headers; values as text."""
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote; nothing where it is empty."""
+        """Read what `to_json` wrote; an empty text has no conditions."""
         fields = json.loads(text or "{}")
         headers = tuple((name, value) for name, value in fields.pop("headers", ()))
         return cls(headers=headers, **fields)
 
     def to_json(self) -> str:
-        """For the manifest."""
+        """The parameters for the manifest."""
         return json.dumps(asdict(self))
 
 
 def copy_rule_of(granted: Granted, params: ReplayParams) -> CopyRule:
-    """How the records of a replay are copied."""
+    """The rule for the copies of a replay."""
     assert granted.target is not None, "a replay writes to a topic"
     job = granted.job
     return CopyRule(job.source, granted.target.topic, job.name, job.hops_max, params.subject)
 
 
 def selection_of(granted: Granted, params: ReplayParams) -> RecordSelection:
-    """Which records a replay takes."""
+    """The records that a replay takes."""
     job = granted.job
     return RecordSelection(
         subject=TopicFilter.parse(job.filter) if job.filter else None,

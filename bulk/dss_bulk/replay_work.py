@@ -1,6 +1,6 @@
 """Replays: records of a range of one topic, copied to another.
 
-Invariant: each record that is selected gets one copy; copies keep the order of their keys.
+Invariant: each selected record gets one copy; copies keep the order of their keys.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ from dss_client.job_values import Granted, JobChunk
 from dss_core.staged import StagedFor
 
 STAGED_TABLES_AT_ONCE = 4
-"""Tables taken in by one turn of a thread: to hand over each by itself costs more than to keep it
-until it is written."""
+"""How many tables one turn of a thread takes in: handing over each by itself costs more than
+keeping it until it is written."""
 
 
 class ReplayWork:
@@ -79,4 +79,4 @@ class ReplayWork:
         """Nothing runs elsewhere."""
 
     def discard(self) -> None:
-        """Nothing is left: the daemon sweeps what was staged."""
+        """Nothing to do: the daemon deletes staged files."""

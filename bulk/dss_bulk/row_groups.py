@@ -1,6 +1,6 @@
-"""Some rows of a Parquet file, reading no more than the row groups that they stand in.
+"""Reads some rows of a Parquet file, and no row groups without any of them.
 
-Invariant: the rows that are asked for, in their order, whatever the file's row groups are.
+Invariant: the rows that were asked for, in order, whatever the file's row groups are.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""How rows become records: what a user says once for all rows of a backfill; a value.
+"""How rows become records: what a user specifies once for all rows of a backfill; a value.
 
-Invariant: what was written into a manifest is read as the same rule, and what an older tool wrote
-means what it meant.
+Invariant: a rule in a manifest is read as the same rule, and a rule of an older tool means what it
+meant there.
 """
 
 import json
@@ -23,23 +23,23 @@ class RowRule:
 
     topic: str
     key: str | None = None
-    """A column; its text is the key. None: no record has one."""
+    """The column whose text is the key. None: no record has a key."""
     null_key: str = "refuse"
     subject: str | None = None
-    """A template over columns; the topic's name where absent."""
+    """A template over columns; None: the topic's name."""
     time: str | None = None
-    """A column of times; where absent, or null, ``now_us`` of the chunk."""
+    """The column of times; if there is none, or a null, ``now_us`` of the chunk."""
     payload: str | None = None
-    """A column: bytes and text as they are, other values as JSON. Where absent, the line of a file
-    of JSON lines; of other files a JSON object of all columns."""
+    """The payload column: bytes and text as they are, other values as JSON. None: the line of a
+    file of JSON lines; for other files a JSON object of all columns."""
     order: tuple[str, ...] = ()
-    """Columns by which the rows are sorted; their own order where none is given."""
+    """Columns by which the rows are sorted; empty: their own order."""
     types: Types | None = ()
-    """Of columns of text. None: what a value is was guessed, by the tool that made the job."""
+    """Types of columns of text. None: the tool that made the job guessed types."""
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote."""
+        """Read what `to_json` wrote."""
         fields = json.loads(text)
         said = fields.get("types")
         types = None if said is None else tuple((column, kind) for column, kind in said)
@@ -51,21 +51,21 @@ class RowRule:
 
     @property
     def subject_columns(self) -> tuple[str, ...]:
-        """Columns that the template names."""
+        """Columns in the subject template."""
         return self.subject_parts[1::2]
 
     @property
     def subject_parts(self) -> tuple[str, ...]:
-        """Text, column, text and so on to the last text."""
+        """Text, column, text and so on, up to the last text."""
         return () if self.subject is None else tuple(_FIELD.split(self.subject))
 
     @property
     def beside_payload(self) -> tuple[str, ...]:
-        """Columns that are named for anything but the payload."""
+        """Columns that are used for anything but the payload."""
         named = (self.key, self.time)
         return (*(each for each in named if each is not None), *self.subject_columns, *self.order)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns that are named anywhere."""
+        """All columns that are used."""
         return (*self.beside_payload, *(() if self.payload is None else (self.payload,)))

@@ -1,9 +1,9 @@
 """Rows as records: what a backfill makes of each row of its files.
 
 A subject is a template over columns, ``flights/{origin}/{carrier}``. A payload is one column, the
-line that the row is, or a JSON object of all columns. Rows come with two columns of their own,
-``__file`` and ``__row``, which say where they stood, and perhaps with ``__reject``, why one cannot
-be read, and ``__line``.
+line of the row, or a JSON object of all columns. Rows come with two more columns, ``__file`` and
+``__row``, which name their source, and perhaps with ``__reject``, the reason why a row cannot be
+read, and ``__line``.
 
 Invariant: each row becomes one record or one reject, in the order of the rows. Pure functions over
 tables; this module must not know files.
@@ -36,7 +36,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
 _TIMES = "it takes timestamps, ISO 8601 as text, or microseconds since 1970"
 OWN = ("__file", "__row", REJECT, LINE)
-"""Columns beside those of a file."""
+"""Columns besides those of a file."""
 _NUMBER = re.compile(r"-?[0-9]{1,20}")
 _encoded = json.JSONEncoder(separators=(",", ":"), default=json_value, allow_nan=False).encode
 
@@ -53,35 +53,35 @@ class RowsChecked(NamedTuple):
 
     records: int
     subjects: set[str]
-    """Of these records."""
+    """The bytes of these records."""
     rejects: list[Reject]
 
 
 class _Values(NamedTuple):
-    """Of each row, but its payload."""
+    """The values of each row, except its payload."""
 
     subjects: list[str]
     keys: list[bytes | None]
     times_us: list[int | None]
     rejects: dict[int, Reject]
-    """By row: those that make no record."""
+    """By row: the reason why it makes no record."""
 
     @property
     def kept(self) -> list[int]:
-        """The rows that do."""
+        """The rows that make a record."""
         return [row for row in range(len(self.keys)) if row not in self.rejects]
 
 
 class _Payloads(NamedTuple):
-    """Of each row."""
+    """The payload of each row."""
 
     payloads: list[bytes]
     unfit: dict[int, str]
-    """Rows that have none, and why."""
+    """The reason for each row without one."""
 
     @property
     def sizes(self) -> list[int]:
-        """In bytes."""
+        """The sizes in bytes."""
         return list(map(len, self.payloads))
 
 
@@ -89,10 +89,10 @@ def records_of(rows: pa.Table, files: Sequence[str], rule: RowRule, now_us: int)
     """The records of rows, in their order, with the columns that staging takes.
 
     Args:
-        rows: what `dss_bulk.inputs` gives.
+        rows: as `dss_bulk.inputs` gives them.
         files: the paths that ``__file`` counts.
-        rule: how.
-        now_us: the time of records that have none.
+        rule: how rows become records.
+        now_us: the time of records without one.
     """
     payloads = _payloads(rows, rule)
     values = _values(rows, files, rule, now_us, payloads)
@@ -107,7 +107,8 @@ def records_of(rows: pa.Table, files: Sequence[str], rule: RowRule, now_us: int)
 
 
 def checked(rows: pa.Table, files: Sequence[str], rule: RowRule) -> RowsChecked:
-    """What `records_of` gives, without it: payloads are made only where one may be wrong."""
+    """The counts of `records_of` without its records: payloads are made only if one may be
+    wrong."""
     fit = payloads_fit(rows, rule.payload)
     payloads = _Payloads([b""] * rows.num_rows, {}) if fit else _payloads(rows, rule)
     values = _values(rows, files, rule, 0, payloads)
@@ -134,7 +135,7 @@ def _values(
 
 
 def _plain(rows: pa.Table, rule: RowRule) -> tuple[dict[str, list[Any]], dict[int, str]]:
-    """Values of columns that are named, by column, and rows with one that has no text."""
+    """The values of used columns, by column, and the rows with a value that has no text."""
     plain: dict[str, list[Any]] = {}
     unfit: dict[int, str] = {}
     for name in dict.fromkeys(replace(rule, order=()).beside_payload):
@@ -160,7 +161,7 @@ def _rejects(rows: pa.Table, files: Sequence[str], reasons: dict[int, str]) -> d
 
 
 def _unreadable(rows: pa.Table) -> dict[int, str]:
-    """Rows that have no values, and why."""
+    """The rows without values, and the reasons."""
     if REJECT not in rows.column_names or rows[REJECT].null_count == rows.num_rows:
         return {}
     return {at: reason for at, reason in enumerate(rows[REJECT].to_pylist()) if reason is not None}
@@ -230,7 +231,7 @@ def _bytes(value: object, at: int, unfit: dict[int, str]) -> bytes:
 
 def _of_all_columns(rows: pa.Table, rule: RowRule) -> _Payloads:
     names = [name for name in rows.column_names if name not in OWN]
-    if rule.types is None:  # The tool that made the job left these out, and went by their begin.
+    if rule.types is None:  # The tool that made the job left these out.
         names = [name for name in names if not name.startswith("__")]
     if not names:
         return _Payloads([b"{}"] * rows.num_rows, {})
@@ -248,7 +249,7 @@ def _json(value: object, at: int, unfit: dict[int, str]) -> bytes:
     try:
         return _encoded(value).encode()
     except ValueError:
-        pass  # A number that is none, within a list or the like: seldom, so it is looked for here.
+        pass  # A number that is none, within a list or the like: rare, so it is looked for here.
     try:
         return _encoded(finite(value)).encode()
     except (ValueError, TypeError, RecursionError) as error:
@@ -257,7 +258,7 @@ def _json(value: object, at: int, unfit: dict[int, str]) -> bytes:
 
 
 def _finite(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """JSON has no NaN and no infinity: they are null there."""
+    """JSON has no NaN and no infinity: they become null."""
     if not pa.types.is_floating(column.type) or pa.types.is_float16(column.type):
         return column
     return pc.if_else(pc.is_finite(column), column, pa.scalar(None, column.type))
@@ -270,13 +271,13 @@ def _key(value: object) -> bytes | None:
 
 
 def _time_us(value: object) -> int | None:
-    """Microseconds since 1970; none where it is no time."""
+    """Microseconds since 1970; None if it is no time."""
     if isinstance(value, datetime):
         return ((value if value.tzinfo else value.replace(tzinfo=UTC)) - _EPOCH) // _US
     if isinstance(value, int):
         return value if abs(value) < 1 << 63 else None
     if isinstance(value, str):
-        # Eight digits are a day, as ISO 8601 has it without hyphens.
+        # Eight digits are a day, as in ISO 8601 without hyphens.
         if _NUMBER.fullmatch(value) and len(value) != len("20130101"):
             return _time_us(int(value))
         try:
@@ -289,7 +290,7 @@ def _time_us(value: object) -> int | None:
 def _reasons(
     keys: list[bytes | None], subjects: list[str], payload_bytes: Sequence[int], rule: RowRule
 ) -> dict[int, str]:
-    """Why rows make no record, by row of the batch."""
+    """The reason why rows make no record, by row of the batch."""
     found: dict[int, str] = {}
     wrong_subjects = {subject: _wrong_subject(subject) for subject in set(subjects)}
     needs_key = rule.key is not None and rule.null_key == "refuse"

@@ -1,8 +1,8 @@
-"""``python -m dss_bulk.scheduled_export JOB TOPIC FOLDER``: what is new in a topic, once more.
+"""``python -m dss_bulk.scheduled_export JOB TOPIC FOLDER``: export what is new in a topic.
 
-For whoever exports again and again under one name: a job that an earlier run left is gone on with;
-then what is new is exported, by a job that takes the place of the earlier one. What it says and how
-it ends: `dss_bulk.telling`. Invariant: when this ends with 0, nothing of the name is left to do.
+For repeated exports under one name: an unfinished job of an earlier run is continued; then the new
+records are exported, by a job that takes the place of the earlier one. Its output and its exit
+codes: `dss_bulk.telling`. Invariant: if this ends with 0, no work under the name is left.
 """
 
 import argparse
@@ -59,7 +59,7 @@ async def _export(change: CreateJob, folder: Path, endpoint: str | None) -> None
 
 
 async def _finished(client: Client, job: str) -> bool:
-    """Leave nothing of an earlier job undone; whether there is one."""
+    """Finish an earlier job; returns whether there is one."""
     try:
         found = await client.jobs.get(job)
     except JobNotFound:

@@ -1,7 +1,7 @@
 """The records of a table that a selection takes.
 
-Invariant: what `dss_bulk.selection` says, for every table. Subjects are matched once a distinct
-one, all else column by column.
+Invariant: the same records as `dss_bulk.selection`, for every table. Subjects are matched once for
+each distinct one, everything else column by column.
 """
 
 import pyarrow as pa

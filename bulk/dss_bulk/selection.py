@@ -1,8 +1,7 @@
 """Which records of a range a job takes: by subject, key, headers and time.
 
-Invariant: a record is taken if every condition that was given holds for it. This module says which
-records; how columns are looked through is in `dss_bulk.selecting`, so a driver on Spark loads no
-Arrow for it.
+Invariant: a record is taken if it meets every given condition. This module defines the conditions;
+`dss_bulk.selecting` applies them to columns, so a driver on Spark loads no Arrow for them.
 """
 
 from dataclasses import dataclass
@@ -12,12 +11,12 @@ from dss_core.filters import TopicFilter
 
 @dataclass(frozen=True, slots=True)
 class RecordSelection:
-    """The conditions of one job; all that is absent holds for every record."""
+    """The conditions of one job; an absent one holds for every record."""
 
     subject: TopicFilter | None = None
     key: bytes | None = None
     headers: tuple[tuple[str, bytes], ...] = ()
-    """Name and value; a record has each of them, perhaps among others of that name."""
+    """Names and values; a record must have each of them, and may have others of those names."""
     append_from_us: int | None = None
     append_until_us: int | None = None
-    """Before this time, not at it."""
+    """Records before this time, not at it."""

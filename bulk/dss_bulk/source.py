@@ -1,8 +1,8 @@
-"""Reading ranges of streams: tables of their records, from the daemon's files or over the wire.
+"""Reads ranges of streams as tables of records, from the daemon's files or over the wire.
 
-Invariant: of each range every kept record comes once, in order, or an error: no record is passed in
-silence. Damage is an error, and so is retention that reaches into a range while it is read; the
-ranges of a job are held, so that it never meets that.
+Invariant: every kept record of each range comes once, in order, or there is an error: no record is
+skipped in silence. Damage is an error, and so is retention that removes records of a range while it
+is read; the ranges of a job are held, so retention cannot.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -32,17 +32,17 @@ async def tables_of(
     encoded: bool = False,
     dead_letters: str = "",
 ) -> AsyncGenerator[tuple[str, pa.Table], None]:
-    """Streams and records, range after range; with the columns of `dss_bulk.tables.RECORDS`.
+    """Streams and records, range after range, with the columns of `dss_bulk.tables.RECORDS`.
 
     Args:
         client: of the daemon that has them.
-        ranges: what is read, in this order.
+        ranges: the ranges to read, in this order.
         subject: a filter; records with other subjects are left out.
-        in_place: files are read where this process may open them; else all is sent.
-        encoded: subjects come as a dictionary, for who moves records about: then a subject takes
-            four bytes, and what is done with each is done once.
-        dead_letters: a group, whose dead letters of the streams are read: as entries, at their
-            offsets in the queues.
+        in_place: files are read if this process may open them; else the daemon sends everything.
+        encoded: subjects come as a dictionary, for callers that move records: a subject then takes
+        four bytes, and is processed once.
+        dead_letters: a group, whose dead letters of the streams are read, as entries at their
+        offsets in the queues.
 
     Raises:
         StreamDamaged: a record cannot be read.
@@ -60,7 +60,7 @@ async def tables_of(
                     async for table, behind in read:
                         at = behind
                         yield each.stream, selected(table, selection)
-                # Where nothing could be read, the files are on another machine, or another user's.
+                # If nothing could be read, the files are on another machine, or another user's.
                 in_place = at > each.start or each.start == each.end
             if at < each.end:
                 sent = _over_the_wire(client, replace(each, start=at), subject, dead_letters)
@@ -70,7 +70,7 @@ async def tables_of(
 
 
 class _Asked:
-    """The places of ranges; each is asked for when the previous one is taken."""
+    """The places of ranges, each asked for when the previous one is taken."""
 
     def __init__(self, client: Client, ranges: Sequence[SourceRange], dead_letters: str) -> None:
         self._client = client
@@ -79,7 +79,7 @@ class _Asked:
         self._next: Places | None = None
 
     def places(self, number: int) -> Places:
-        """Of a range; who takes it closes it."""
+        """The places of a range; the caller closes them."""
         taken = self._next or self._asked(number)
         self._next = self._asked(number + 1) if number + 1 < len(self._ranges) else None
         return taken
@@ -88,7 +88,7 @@ class _Asked:
         return places_of(self._client, self._ranges[number], self._dead_letters)
 
     async def aclose(self) -> None:
-        """Let go of what was asked and not taken."""
+        """Drop what was asked for and not taken."""
         if self._next is not None:
             await self._next.aclose()
 
@@ -106,7 +106,7 @@ async def _over_the_wire(
     async with aclosing(reader.batches()) as batches:
         async for batch in batches:
             table = batch.to_arrow(key_hashes=True)
-            # A daemon that knows no end offset goes on.
+            # A daemon that does not support an end offset goes on.
             table = table.filter(pc.less(table["offset"], wanted.end))
             if not table.num_rows:
                 break
@@ -119,7 +119,7 @@ async def _over_the_wire(
 async def _entries_over_the_wire(
     client: Client, wanted: SourceRange, subject: str | None, dead_letters: str
 ) -> AsyncGenerator[pa.Table, None]:
-    """As of records; but no filter of the daemon's is over queues."""
+    """As for records; but the daemon has no filter for queues."""
     selection = RecordSelection(None if subject is None else TopicFilter.parse(subject))
     at = wanted.start
     async with aclosing(client.read_entries(wanted, dead_letters).batches()) as batches:
@@ -127,7 +127,7 @@ async def _entries_over_the_wire(
             table = batch.to_arrow(key_hashes=True)
             if not table.num_rows:
                 continue
-            # A queue has no gap, so what is missing was deleted: nobody held it.
+            # A queue has no gaps, so missing entries were deleted: nobody held them.
             if table["offset"][0].as_py() != at:
                 break
             at = table["offset"][-1].as_py() + 1
@@ -142,10 +142,10 @@ async def _entries_over_the_wire(
 
 
 async def _require_kept(client: Client, wanted: SourceRange) -> None:
-    """Make sure that what did not come was left out, not deleted meanwhile.
+    """Check that missing records were filtered, not deleted meanwhile.
 
     Raises:
-        OffsetOutOfRange, StreamNotFound: retention or a removal was quicker.
+        OffsetOutOfRange, StreamNotFound: retention or a removal was sooner.
     """
     topic = StreamName.parse(wanted.stream).topic
     for found in await client.topics.locate(topic):

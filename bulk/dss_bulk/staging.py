@@ -1,8 +1,9 @@
 """Tables of records as staged files: routed, in the order of each key, cut into frames.
 
-Invariant: of each partition the records keep the order in which they were added, so the order of
-each key too. What is written follows from what is added alone: keyless records go round-robin from
-the number of the chunk, so a chunk that is staged again gives the same records at the same places.
+Invariant: the records of each partition keep the order in which they were added, and so do those of
+each key. The file follows from the added records alone: keyless records go round-robin, beginning
+with the number of the chunk, so a chunk that is staged again has the same records at the same
+places.
 """
 
 from collections.abc import Callable
@@ -19,8 +20,8 @@ from dss_core.arrow_columns import routed
 from dss_core.staged import StagedFile, StagedFor, StagedWriter
 
 STAGED_RECORD_BYTES = 64
-"""What a record takes in a table beside key, payload and headers: to add up all columns of each
-table would take as long as to decode it."""
+"""How many bytes a record takes in a table besides key, payload and headers: adding up all columns
+of each table would take as long as decoding it."""
 
 
 class Staging:
@@ -36,11 +37,11 @@ class Staging:
         """Begin a file.
 
         Args:
-            directory: where it is written.
-            staged_for: what it is for.
+            directory: the folder for the file.
+            staged_for: the job, chunk and target of the file.
             target: how records are routed.
-            finished: makes of what was added the records that are written, row for row, once they
-                are routed; so what is put to each is not moved about. It leaves keys alone.
+            finished: turns added rows into the records to write, row for row, after routing, so
+            that its additions are not moved about. It does not change keys.
         """
         self._finished = finished
         self._writer = StagedWriter(directory, staged_for)
@@ -68,7 +69,7 @@ class Staging:
         return self._writer.records + sum(int(table.num_rows) for table in self._gathered)
 
     def add(self, table: pa.Table) -> None:
-        """Take records in; they go behind those that were added before.
+        """Add records after those added before.
 
         Raises:
             RecordTooLarge, IllegalSubject, IllegalArgument: a record breaks a rule.
@@ -82,7 +83,7 @@ class Staging:
             self._write()
 
     def finish(self) -> StagedFile | None:
-        """Write the rest and give the file its name; None where there was no record.
+        """Write the rest and give the file its name; None if there was no record.
 
         Raises:
             RecordTooLarge, IllegalSubject, IllegalArgument: a record breaks a rule.
@@ -113,7 +114,7 @@ class Staging:
 
 
 def _bytes_of(table: pa.Table) -> int:
-    """Roughly: the columns that have most of them, and all others as those of usual records."""
+    """The approximate bytes: exact for the large columns, and usual sizes for the others."""
     columns = (table["key"], table["payload"], table["headers"])
     values = sum(int(column.nbytes) for column in columns)
     return values + int(table.num_rows) * STAGED_RECORD_BYTES

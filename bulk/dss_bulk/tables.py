@@ -1,7 +1,7 @@
 """Tables of records: their columns, and how they are read from frames.
 
-`RECORDS` is what a source gives: the columns of `dss_core.arrow_tables` and the routing hash. What
-is staged needs of it subject (plain or dictionary), key, key_hash, payload, headers, timestamp_us.
+`RECORDS` are the columns of a source: those of `dss_core.arrow_tables` and the routing hash.
+Staging needs subject (plain or dictionary), key, key_hash, payload, headers and timestamp_us.
 Invariant: one schema for every part, so that parts can be joined without a cast.
 """
 
@@ -40,10 +40,10 @@ DEAD = pa.schema(
         pa.field("entered_at", _TIME),
     ]
 )
-"""What stands beside the record of a dead letter; the names are those of ``dssctl dlq ls``."""
+"""The columns beside the record of a dead letter; the names are those of ``dssctl dlq ls``."""
 
 STREAM = "stream"
-"""A further column for who joins tables of several streams: which stream each record is of."""
+"""A further column for callers that join tables of several streams: the stream of each record."""
 
 
 def with_stream(table: pa.Table, stream: str) -> pa.Table:
@@ -60,7 +60,7 @@ def with_encoded_subjects(table: pa.Table) -> pa.Table:
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
-    """The column in one piece; one that is so already is not copied."""
+    """The column in one piece, without a copy if it is one already."""
     if column.num_chunks == 1:
         return column.chunk(0)
     whole = column.combine_chunks()
@@ -68,7 +68,7 @@ def flat(column: pa.ChunkedArray) -> pa.Array:
 
 
 def columns_of(table: pa.Table) -> Columns:
-    """The records as they are built into frames."""
+    """The columns for building frames."""
 
     subjects = flat(table["subject"])
     if not isinstance(subjects, pa.DictionaryArray):

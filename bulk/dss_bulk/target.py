@@ -1,6 +1,6 @@
-"""What a job writes to, as far as it routes: a value, which loads nothing.
+"""The target topic of a job, as far as routing needs it: a value, which loads nothing.
 
-Invariant: of the manifest; a topic that is edited changes no job that was made before.
+Invariant: it is a part of the manifest; an edit of the topic changes no job that was made before.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from dss_core.routing import Router
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """How the topic that is written is routed."""
+    """The routing of the target topic."""
 
     router: Router
     partitions: int

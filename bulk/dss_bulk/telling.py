@@ -1,7 +1,7 @@
-"""What the process of a driver says, and how it ends: the same for every engine.
+"""The output and the exit codes of a driver's process: the same for every engine.
 
-A line of JSON to stdout for each chunk that is published, one at the end, each with its time. Exit
-code 0: the job is done; 1: it failed, with the sentence on stderr; 6: another driver has it.
+It prints a line of JSON to stdout for each published chunk, and one at the end, each with its time.
+Exit code 0: the job is done; 1: it failed, with the sentence on stderr; 6: another driver has it.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from dss_core.errors import DssError
 
 
 def run(driving: Coroutine[None, None, None]) -> int:
-    """Drive to the end; the exit code."""
+    """Drive to the end; returns the exit code."""
     try:
         asyncio.run(driving)
     except DssError as error:
@@ -26,18 +26,18 @@ def run(driving: Coroutine[None, None, None]) -> int:
 
 
 def told(error: DssError) -> int:
-    """Tell an error; the exit code."""
+    """Print an error; returns the exit code."""
     sys.stderr.write(f"error {error.code}: {error.message}\nhint: {error.hint_text}\n")
     return int(error.exit_code)
 
 
 def progressed(progress: Progress) -> None:
-    """Say how far it is."""
+    """Print the progress."""
     tell(chunks=progress.chunks, published=progress.published, records=progress.records)
 
 
 def tell(**said: object) -> None:
-    """One line."""
+    """Print one line."""
     at = datetime.now(UTC).isoformat(timespec="milliseconds")
     sys.stdout.write(json.dumps({"at": at, **said}) + "\n")
     sys.stdout.flush()

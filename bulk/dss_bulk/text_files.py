@@ -1,6 +1,6 @@
-"""What is known of a file of text by its first bytes, before anything is made of its rows.
+"""Recognises the encoding of a text file by its first bytes, before rows are made of it.
 
-Invariant: a file of another encoding is refused as what it is, never read as if it were UTF-8.
+Invariant: a file of another encoding is refused by its name, never read as if it were UTF-8.
 """
 
 import codecs
@@ -20,10 +20,10 @@ _NO_TEXT = (
 
 
 def require_text(path: Path) -> None:
-    """Make sure that a file may be UTF-8.
+    """Check that a file may be UTF-8.
 
     Raises:
-        InputRefused: it is something else.
+        InputRefused: it has another encoding.
         OSError: it cannot be read.
     """
     with path.open("rb") as file:

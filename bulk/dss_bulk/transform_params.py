@@ -1,9 +1,9 @@
 """The parameters of a transform: the text of the user's function.
 
-The text is kept in the manifest, so each driver runs the function that was planned, whatever
-becomes of the file. This module reads the text and runs nothing of it; who drives the job runs it.
+The manifest keeps the text, so each driver runs the function that was planned, even if the file
+changes. This module only reads the text; the driver of the job runs it.
 
-Invariant: what is kept defines the function that is named.
+Invariant: a kept text defines the function that is named.
 """
 
 import ast
@@ -15,7 +15,8 @@ from typing import Self
 from dss_core.errors import FunctionRefused
 
 FUNCTION_BYTES_MAX = 32 << 10
-"""Text of a transform's file: it is kept in the job's params, which have 64 KiB of JSON."""
+"""How long the text of a transform's file may be: it is kept in the job's params, 64 KiB of
+JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +26,9 @@ class TransformParams:
     function: str
     """Its name in the text."""
     text: str
-    """Of its file."""
+    """The text of its file."""
     file: str
-    """For people."""
+    """The file's path, for people."""
 
     @classmethod
     def of_file(cls, given: str) -> Self:
@@ -55,9 +56,9 @@ class TransformParams:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote."""
+        """Read what `to_json` wrote."""
         return cls(**json.loads(text))
 
     def to_json(self) -> str:
-        """For the manifest."""
+        """The parameters for the manifest."""
         return json.dumps(asdict(self))

@@ -1,7 +1,7 @@
-"""Types that a user says for columns of text, ``n=int64``, in the words of Arrow.
+"""Types that a user gives for columns of text, ``n=int64``, in the words of Arrow.
 
-Without them a value is the text that the file has: ``00501`` is not 501. Invariant: a value that is
-none of its type is named by its row, and the others are converted all the same.
+Without a type a value is the text of the file: ``00501`` is not 501. Invariant: a value of another
+type is reported by its row, and the others are still converted.
 """
 
 import re
@@ -55,10 +55,10 @@ def _lines(path: Path) -> list[str]:
 
 
 def arrow_type(word: str) -> pa.DataType:
-    """The type that a word means.
+    """The type for a word.
 
     Raises:
-        IllegalArgument: it means none.
+        IllegalArgument: there is none.
     """
     if word in _PLAIN:
         return pa.type_for_alias(word)
@@ -71,7 +71,7 @@ def arrow_type(word: str) -> pa.DataType:
 
 
 def converted(column: pa.ChunkedArray, kind: pa.DataType) -> tuple[pa.ChunkedArray, list[int]]:
-    """The column as that type, and the rows whose values are none of it: these are null."""
+    """The column as that type, and the rows whose values are not of it: these are null."""
     chunks: list[pa.Array] = []
     wrong: list[int] = []
     first = 0
@@ -88,7 +88,7 @@ def _converted(values: pa.Array, kind: pa.DataType, first: int, wrong: list[int]
         if len(values) == 1:
             wrong.append(first)
             return pa.nulls(1, kind)
-    # Which value it is, the error does not say: halves without one are converted as they are.
+    # The error does not say which value it is: halves without an error are converted as they are.
     half = len(values) // 2
     parts = ((values[:half], first), (values[half:], first + half))
     return pa.concat_arrays([_converted(part, kind, at, wrong) for part, at in parts])

@@ -1,8 +1,8 @@
-"""Values of columns as Python has them, and as JSON and keys are made of them.
+"""Values of columns in Python, and their forms in JSON and keys.
 
-What Python has no value for does not end a column: a time of whole nanoseconds is one of them, and
-a date of the year 10000 is named by its row. Invariant: total, whatever the type and the values of
-a column are; and the same whether pandas is installed or not.
+A value that Python cannot have does not stop a column: a time with nanoseconds becomes a type of
+its own, and a date in the year 10000 is reported by its row. Invariant: total, whatever the type
+and the values of a column are; and the same with and without pandas.
 """
 
 import math
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _NO_VALUE = (ValueError, OverflowError, KeyError, pa.ArrowException)
-"""What is raised where Python has no such value, or does not know the zone of a time."""
+"""The errors of Python for a value that it cannot have, or a time zone that it does not know."""
 
 _UNITS_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _US_NS = 1_000
@@ -23,11 +23,11 @@ _S_NS = 1_000_000_000
 
 
 class Values(NamedTuple):
-    """Of a column, by row."""
+    """The values of a column, by row."""
 
     values: list[Any]
     none: dict[int, str]
-    """Rows of which Python has no value, and why; it is None there."""
+    """The reason for each row whose value Python cannot have; the value is None."""
 
 
 class FineTime(datetime):
@@ -101,7 +101,7 @@ def _to_the_ns(column: pa.ChunkedArray) -> Values:
 
 
 def _clock(ns: int) -> str:
-    """As Python writes it, and with nine digits where it needs them."""
+    """A time of day as Python writes it, with nine digits if it needs them."""
     seconds, rest = divmod(ns, _S_NS)
     whole = f"{seconds // 3_600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     if not rest:
@@ -110,17 +110,17 @@ def _clock(ns: int) -> str:
 
 
 def _span(ns: int) -> str:
-    """As ISO 8601 writes it, in seconds, which are all of one length."""
+    """A span in ISO 8601, in seconds only, which have a fixed length."""
     seconds, rest = divmod(abs(ns), _S_NS)
     fraction = f".{rest:09}".rstrip("0") if rest else ""
     return f"{'-' if ns < 0 else ''}PT{seconds}{fraction}S"
 
 
 def json_value(value: object) -> object:
-    """What JSON has of a value that it does not know.
+    """The JSON form of a value that JSON does not have.
 
     Raises:
-        ValueError: nothing.
+        ValueError: there is none.
     """
     if isinstance(value, datetime | date | time):
         return value.isoformat()
@@ -134,7 +134,7 @@ def json_value(value: object) -> object:
 
 
 def finite(value: object) -> object:
-    """The value, in which what JSON has no number for is null."""
+    """The value, with null for numbers that JSON does not have."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -1,10 +1,10 @@
-"""One range of a stream at once, with what cannot be read of it: for who looks at that.
+"""Reads one range of a stream as a whole, with the ranges that cannot be read.
 
-What the daemon's files have is read there, where this process may; for all that they have not, the
-daemon is asked, which gives records or says why there are none.
+Records in the daemon's files are read there, if this process may; for the others the daemon is
+asked, which sends records or says why there are none.
 
-Invariant: what is in no table and told neither as damaged nor as lost did not come, and nobody said
-why. Jobs that copy records read by `dss_bulk.source`, which ends at damage.
+Invariant: an offset that is in no table, and reported neither as damaged nor as lost, is missing
+without a reason. Jobs that copy records read by `dss_bulk.source`, which ends at damage.
 """
 
 from contextlib import aclosing, suppress
@@ -22,8 +22,8 @@ from dss_core.errors import StreamDamaged
 from dss_core.progress import Range, Ranges, clipped, complement, normalised
 
 IN_PLACE_HOLES_MAX = 64
-"""Parts of a range that files did not give and that the daemon is asked for one by one: where there
-are more, all of it is asked for at once."""
+"""How many parts of a range that the files lack are asked for one by one: with more of them, the
+whole range is asked for at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class WholeRange:
 
 
 async def whole_range(client: Client, wanted: SourceRange, *, in_place: bool = True) -> WholeRange:
-    """All of a range, in memory; files are read where that is wanted and they may be opened.
+    """The whole range, in memory; files are read if that is wanted and they may be opened.
 
     Raises:
         DssError: the daemon refuses, or the connection was lost.
@@ -79,7 +79,7 @@ async def _in_place(client: Client, wanted: SourceRange) -> list[pa.Table]:
 
 
 def _holes(tables: list[pa.Table], wanted: SourceRange) -> Ranges:
-    """The ranges that the files did not give."""
+    """The ranges that the files lack."""
     there = normalised(run for table in tables for run in runs_of(table["offset"]))
     return complement(there, wanted.start, wanted.end)
 
@@ -91,12 +91,12 @@ async def _over_the_wire(
         stream=stream, start=start, end=end, on_damage=told.take_damage, on_lost=told.take_loss
     )
     found: list[pa.Table] = []
-    # What can be read comes all the same, and each damage is told before one of them is raised.
+    # Readable records come all the same, and each damage is reported before one is raised.
     with suppress(StreamDamaged):
         async with aclosing(reader.batches()) as batches:
             async for batch in batches:
                 table = batch.to_arrow(key_hashes=True)
-                # A daemon that knows no end offset goes on.
+                # A daemon that does not support an end offset goes on.
                 table = table.filter(pc.less(table["offset"], end))
                 if not table.num_rows:
                     break

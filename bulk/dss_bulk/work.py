@@ -1,12 +1,12 @@
-"""What a driver does with a chunk, by the kind of its job.
+"""The work of a driver on a chunk, by the kind of its job.
 
 ::
 
     open(job) ──► chunk(0) ─commit─► chunk(1) ─commit─► ... chunk(last) ─commit─► done
 
-Invariant: `chunk` may be called for several chunks at once; but of a job that writes no topic, not
-for the last one before all the others are committed. It may be called again for the same chunk by
-another process, and then gives the same; what it leaves outside of the staging directory is
+Invariant: `chunk` may be called for several chunks at once; but the last chunk of a job that writes
+to no topic waits until all others are committed. It may be called again for the same chunk by
+another process, and then gives the same; files that it leaves outside of the staging directory are
 complete and durable when it returns.
 """
 
@@ -24,7 +24,7 @@ class ChunkDone:
 
     files: Sequence[StagedFile] = ()
     output: str = ""
-    """The note in the manifest on a chunk that was written elsewhere."""
+    """The manifest's note on a chunk that was written elsewhere."""
     records: int = 0
 
 
@@ -40,9 +40,9 @@ class Work(Protocol):
         ...
 
     def stop(self) -> None:
-        """Nobody wants the chunks that are worked on: end what runs elsewhere for them."""
+        """The chunks under way are not wanted: end work elsewhere on them."""
         ...
 
     def discard(self) -> None:
-        """The job has ended otherwise: remove what is outside of the staging directory."""
+        """The job has ended without success: remove files outside of the staging directory."""
         ...

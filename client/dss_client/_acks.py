@@ -1,8 +1,8 @@
 """The offsets of a grant that the user acknowledged one by one, until they are reported.
 
-Most come in order. Those are a run, which costs a comparison and an addition each; a list of them
-all costs their memory, and looking at it when it is reported. Invariant: whoever leaves the first
-since a report tells the grant that there is something to report.
+Most acks come in order. These form a run, and each costs a comparison and an addition; a list of
+all would cost memory, and a pass over it for each report. Invariant: the first ack after a report
+tells the grant that there is something to report.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +13,7 @@ _NO_RUN = -1
 
 
 class Acks:
-    """What was left since the last report."""
+    """The acks since the last report."""
 
     __slots__ = ("_closed", "_others", "_run_start", "_touch", "_watcher", "run_end")
 
@@ -22,21 +22,22 @@ class Acks:
         """The offset after the run; an ack of just this offset may raise it by one."""
         self._run_start = _NO_RUN
         self._others: list[int] = []
-        """Out of order, and perhaps repeated."""
+        """Acks out of order, perhaps repeated."""
         self._closed: list[Range] = []
-        """Runs that ended when this began to be watched."""
+        """Runs that ended since acks are watched."""
         self._touch = touch
         self._watcher: Callable[[int], bool] | None = None
 
     def watch(self, watcher: Callable[[int], bool] | None) -> None:
-        """Have each one told as it is left, or no more; the watcher says whether it counts."""
+        """Call ``watcher`` with each ack as it is given, or no more; it returns whether the ack
+        counts."""
         self._watcher = watcher
         if self.run_end != _NO_RUN:
             self._closed.append((self._run_start, self.run_end))
             self.run_end = _NO_RUN
 
     def leave(self, offset: int) -> None:
-        """One is acknowledged."""
+        """Acknowledge one offset."""
         if self._watcher is not None:
             if self._watcher(offset):
                 if not self._others:
@@ -51,7 +52,7 @@ class Acks:
             self._others.append(offset)
 
     def leave_all(self, offsets: Sequence[int]) -> None:
-        """Some are acknowledged, one at least, in any order."""
+        """Acknowledge some offsets, at least one, in any order."""
         if self._watcher is not None:
             self._leave_watched(offsets, self._watcher)
             return
@@ -76,7 +77,7 @@ class Acks:
         return self._run_start <= first and last < self.run_end
 
     def take(self) -> Ranges:
-        """What was left, as ranges; it then counts as reported."""
+        """Take all acks, as ranges; they then count as reported."""
         parts: list[Range] = []
         if self.run_end != _NO_RUN:
             parts.append((self._run_start, self.run_end))
@@ -90,7 +91,7 @@ class Acks:
         return normalised(parts) if len(parts) > 1 else tuple(parts)
 
     def __contains__(self, offset: int) -> bool:
-        """Whether it is among them."""
+        """Whether the offset is acknowledged, and not reported yet."""
         return (
             self._run_start <= offset < self.run_end
             or offset in self._others
@@ -98,7 +99,7 @@ class Acks:
         )
 
     def __len__(self) -> int:
-        """How many were left, repeated ones each time."""
+        """How many acks were given, each repetition counted."""
         run = 0 if self.run_end == _NO_RUN else self.run_end - self._run_start
         return run + len(self._others) + sum(end - start for start, end in self._closed)
 

@@ -51,7 +51,7 @@ class Attachment:
         listener: Listener,
         asked_at: float,
     ) -> None:
-        """The call was opened; it was asked for at that time, by the monotonic clock."""
+        """When the opening of the call was sent, by the monotonic clock."""
         self.opened = opened
         self._connection = connection
         self._call = call
@@ -61,15 +61,16 @@ class Attachment:
         self._dirty: dict[HeldGrant, None] = {}  # in order; of a lane, each level
         self._revoking: dict[int, HeldGrant] = {}
         self._ended: dict[int, HeldGrant] = {}
-        """Grants that are over, the oldest first: what the daemon still refuses is counted."""
+        """Grants that are over, the oldest first: acks that the daemon still refuses are
+        counted."""
         self._reports: deque[GrantReport] = deque()  # bounded by the credit
         self._outbox: deque[wire.SessionUp] = deque()  # bounded by grants and subscriptions
         self._answers: deque[wire.SessionUp] = deque()  # bounded by the credit
         """Messages that must be sent before any later report."""
         self._kept: deque[HeldGrant] = deque()
-        """The grants that remember acks, in the order of those; the oldest first."""
+        """The grants that remember acks, in the order of these acks; the oldest first."""
         self._taken_bytes = 0
-        """That came since the last report."""
+        """Records that came since the last report."""
         self._wake = asyncio.Event()
         self._flush_timer: asyncio.TimerHandle | None = None
         self._tokens = count(1)
@@ -100,7 +101,7 @@ class Attachment:
         return reasons[0]
 
     async def _until_lost(self, work: Coroutine[Any, Any, None]) -> None:
-        """Let nothing be handed out once one of them knows: the others end turns of the loop later.
+        """Once one task knows that the call is lost, hand out nothing: the others end later.
 
         The daemon may have known for a while, and lent the streams to others.
         """
@@ -143,11 +144,12 @@ class Attachment:
         return not self._doubt.is_there()
 
     def ask(self) -> None:
-        """Have the daemon answer something, where it was not asked already."""
+        """Ask the daemon for a sign of life, unless it was asked already."""
         self._pings.ask_again()
 
     async def sure(self) -> None:
-        """Return at once where it is sure, else once a ping was answered or the call is lost."""
+        """Return at once if the grants are surely held, else when a ping is answered or the call
+        lost."""
         while not (self._lost or self.is_sure()):
             await asyncio.shield(self._pings.ask())
             self._doubt.ended()
@@ -180,7 +182,7 @@ class Attachment:
         return monotonic() - self._doubt.unheard_s()
 
     def park(self, subscription: int) -> None:
-        """Give back every stream of a subscription; nothing more comes until it is asked for."""
+        """Give back every stream of a subscription; it gets no more until it asks again."""
         for grant in [g for g in self._grants.values() if g.subscription == subscription]:
             self._give_back(grant)
 
@@ -349,7 +351,7 @@ class Attachment:
     # Grants that end.
 
     def _stop(self, grant: HeldGrant) -> bool:
-        """Hand out no more of it; returns whether this is the first time."""
+        """Hand out nothing more of the grant; returns whether this is the first time."""
         if grant.stopped:
             return False
         subscription = self._listener.subscription(grant.subscription)
@@ -399,7 +401,8 @@ class Attachment:
                 subscription.ended(level)
 
     def _refuse_ack(self, error: GrantNotHeld) -> None:
-        """Fail those whose report the daemon refused as a whole: their acks do not count."""
+        """Fail the waiters of a report that the daemon refused as a whole: its acks do not
+        count."""
         token = error.fields.get("token", "")
         settling = self._settling.pop(int(token), None) if token.isdecimal() else None
         if settling is not None:
@@ -407,14 +410,14 @@ class Attachment:
             fail(waiters, GrantNotHeld(grant=holder.stream))
 
     def _ask_after_acks(self, grant: int) -> None:
-        """The grant is over: what of its reports has no answer when a pong comes gets none."""
+        """The grant is over: acks without an answer by the next pong get none."""
         tokens = [token for token, (held, _) in self._settling.items() if held.number == grant]
         if tokens:
-            # The daemon answers in order: it has refused by then what came too late.
+            # The daemon answers in order: before the pong it refused acks that came too late.
             self._pings.ask().add_done_callback(lambda _: self._leave_unknown(tokens))
 
     def _leave_unknown(self, tokens: list[int]) -> None:
-        """Fail those who wait for these: the daemon took their acks, and may have kept them."""
+        """Fail these waiters: the daemon got their acks, and may have stored them."""
         for settling in filter(None, (self._settling.pop(token, None) for token in tokens)):
             fail(settling[1], OutcomeUnknown())
 
@@ -485,7 +488,8 @@ class Attachment:
                 self._listener.acked(grant.subscription)
 
     def _keep(self, grant: HeldGrant, acked: Ranges) -> None:
-        """Remember them: the daemon may have sent some of these records again before it hears."""
+        """Remember reported acks: the daemon may have sent some records again before it got
+        them."""
         self._kept.extend(grant for each in acked if grant.keep_acked(each))
         while len(self._kept) > ACKED_RANGES_KEPT:
             oldest = self._kept.popleft()

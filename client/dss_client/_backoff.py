@@ -8,7 +8,7 @@ import random
 BACKOFF_FIRST_S = 0.05
 BACKOFF_MAX_S = 0.5
 """Reconnect pauses double between these, each drawn from zero to its value. The longest is an
-eighth of what a restarted daemon keeps a stream for the session that held it."""
+eighth of the time for which a restarted daemon keeps a stream for its session."""
 
 
 class Backoff:

@@ -1,11 +1,11 @@
 """What is to be handled next of one key: decisions only, the runner acts on them.
 
-A *chain* is the records of one key under one grant, of a lane those of all its levels. A record is
-handled only when no earlier record of its chain waits for redelivery. Until that one came again and
-is done with, its followers stay here, *parked*: they were not handed out, so they cost no attempt
-and no redelivery. Where the grant has queues, nothing waits for what was refused. Records that are
-not parked hold a place in the runner's room; the parked ones hold none, or the record that they
-wait for could find no place when it comes again.
+A *chain* is the records of one key under one grant, on all levels of a lane. A record is handled
+only when no earlier record of its chain waits for redelivery. Until that one came again and is done
+with, the records that follow it are *parked* here: they were not handed out, so they cost no
+attempt and no redelivery. If the grant has queues, nothing waits for a refused record. Records that
+are not parked hold a place in the runner's room. Parked ones hold none; otherwise the record that
+they wait for might find no place when it comes again.
 
 Invariant: a chain is busy as long as one of its records waits for a handler or is handled, and
 only then do others wait in it without being parked. A chain knows nothing of tasks or handlers.
@@ -35,11 +35,11 @@ class Chain:
         self._waiting: deque[DeliveredRecord] = deque()  # bounded by the runner's room
         self._parked: deque[DeliveredRecord] = deque()  # bounded by the credit given to the daemon
         self._refused: set[int] = set()
-        """Offsets that are to come again."""
+        """Offsets of refused records, which are to come again."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing of it is known any more."""
+        """Whether the chain has no record, waiting or refused, any more."""
         return not (self._busy or self._waiting or self._parked or self._refused)
 
     def arrived(self, record: "DeliveredRecord") -> Step:
@@ -64,7 +64,7 @@ class Chain:
         self._refused.discard(record._at)
 
     def look_again(self) -> bool:
-        """Forget what was acknowledged after it was refused; whether its followers may go on."""
+        """Forget refused records that were acknowledged since; returns whether others may go on."""
         if self._refused:
             self._refused = {at for at in self._refused if self.grant.has_refused(at)}
         return not self._busy
@@ -85,7 +85,7 @@ class Chain:
         return None, parked
 
     def drop(self) -> int:
-        """Forget what waits; how many places in the room are free again."""
+        """Forget the waiting records; returns how many places in the room are free again."""
         freed = len(self._waiting)
         self._waiting.clear()
         self._parked.clear()
@@ -93,9 +93,9 @@ class Chain:
         return freed
 
     def take_parked(self) -> "list[DeliveredRecord]":
-        """What waits behind a refused record, and now does not any more.
+        """Take out the records that wait behind a refused one.
 
-        What comes after it goes along, or it would be handled before it.
+        Records that came later are taken too, or they would be handled first.
         """
         records = [*self._parked]
         if records:
@@ -106,7 +106,7 @@ class Chain:
         return records
 
     def empty(self) -> "list[DeliveredRecord]":
-        """Everything that waits, and now does not any more; nothing of it is handled."""
+        """Take out all waiting records; none of them is handled."""
         records = [*self.take_parked(), *self._waiting]
         self._busy = self._in_room = False
         self._waiting.clear()
@@ -135,7 +135,7 @@ class Loose:
         self.grant = grant
 
     def arrived(self, record: "DeliveredRecord") -> Step:
-        """It is handled now."""
+        """The record is handled now."""
         return record, 0
 
     def finished(self) -> Step:

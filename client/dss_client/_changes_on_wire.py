@@ -28,7 +28,7 @@ def change_to_wire(change: Change) -> pb.Change:
         plain = _plain(change) if isinstance(change, MoveCursors) else change
         return wire.change_message(plain)
     except (ValueError, OverflowError) as problem:
-        # What protobuf says of a number that does not fit its field. The change may hold a secret.
+        # The error of protobuf for a number out of range. The change may hold a secret.
         raise IllegalArgument(argument="this change", rule=str(problem)) from problem
 
 

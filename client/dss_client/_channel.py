@@ -1,9 +1,9 @@
-"""The gRPC channel to an endpoint, with what shows who calls.
+"""The gRPC channel to an endpoint, with the credentials of the caller.
 
-gRPC's own call credentials cost a thread a call, so a token is put into the metadata of each call
-here; and a channel of gRPC keeps the certificates that it was made with, so there is another one
-once their files changed. Invariant: a token is read when a call begins, and kept by nothing but
-that call; files that cannot be used leave the channel as it is.
+gRPC's own call credentials cost a thread for each call, so the token is put into the metadata of
+each call here. And a gRPC channel keeps the certificates that it was made with, so a new channel is
+made when their files changed. Invariant: a token is read when a call begins, and kept only by that
+call; files that cannot be used leave the channel as it is.
 """
 
 import asyncio
@@ -25,14 +25,15 @@ from dss_core.errors import IllegalConfig
 KEEPALIVE: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_time_ms", 4_000),
     ("grpc.keepalive_timeout_ms", 4_000),
-    # Of the pings that measure the way; while one of these is out no other is sent.
+    # Of the pings that measure the round trip: while one is unanswered, no other is sent.
     ("grpc.http2.ping_timeout_ms", 4_000),
     ("grpc.http2.max_pings_without_data", 0),
 )
 """Over a network: a host that vanished ends its calls within 8 s. A daemon allows a ping in 1 s."""
 
 CHANNELS_MAX = 2
-"""That are open: calls of the one before go on until files change, or a way is lost, once more."""
+"""How many channels are open: calls of an older one go on until files change, or a way is lost,
+once more."""
 
 Options = tuple[tuple[str, int | str], ...]
 
@@ -40,7 +41,7 @@ Options = tuple[tuple[str, int | str], ...]
 def channel_to(
     endpoint: Endpoint, credentials: Credentials, options: Options, ways: Ways
 ) -> grpc.aio.Channel:
-    """The channel, to that of the ways which is used now; nothing is dialled before its first call.
+    """The channel, by the way that is used now; nothing is dialled before its first call.
 
     Raises:
         IllegalConfig: a file cannot be read, or is not what it is to be.
@@ -60,7 +61,7 @@ def _made(endpoint: Endpoint, credentials: Credentials, options: Options) -> grp
 
 
 def way_of(channel: grpc.aio.Channel, call: object) -> int:
-    """By which of the ways a call of a channel goes."""
+    """The number of the way that a call of a channel takes."""
     return channel.way_of(call) if isinstance(channel, _ShowingChannel) else 0
 
 
@@ -95,22 +96,22 @@ class _ShowingChannel:
         self._stamps = [_stamp(path) for path in self._paths]
         self._way = ways.now
         self._channels = [self._make()]
-        """The newest last."""
+        """The channels, the newest last."""
         self._closing: set[asyncio.Task[None]] = set()
         self._begun: WeakKeyDictionary[object, int] = WeakKeyDictionary()
-        """The ways of calls that go on."""
+        """The ways of calls that run."""
         file = credentials.token_file
         self._token = None if file is None else TokenFile(file)
         if self._token is not None:
             self._token.token()  # a fault of the file is raised before anything is dialled
 
     async def close(self, grace: float | None = None) -> None:
-        """As of the channel."""
+        """Close the channels, as a channel of gRPC closes."""
         for channel in self._channels:
             await channel.close(grace)
 
     def __getattr__(self, kind: str) -> Callable[..., Any]:
-        """`unary_unary` and its like, which make what calls a method."""
+        """`unary_unary` and its like, which make the callable of a method."""
 
         def made(*arguments: object, **options: object) -> Callable[..., Any]:
             of: grpc.aio.Channel | None = None
@@ -130,7 +131,7 @@ class _ShowingChannel:
         return made
 
     def way_of(self, call: object) -> int:
-        """By which way a call goes."""
+        """The number of the way that a call takes."""
         return self._begun.get(call, self._way)
 
     def _metadata(self) -> tuple[tuple[str, str], ...] | None:

@@ -158,13 +158,13 @@ class Client:
         self._connection: Connection
         self._session: Session | None = None
         self._closers: list[Callable[[], Coroutine[Any, Any, None]]] = []
-        """Things that were begun here and end before the session does."""
+        """Parts that were opened here and end before the session does."""
 
     async def __aenter__(self) -> Self:
         """Make the channel; nothing is sent before the first call."""
         # gRPC narrates on stderr (each GOAWAY of a stopping daemon) unless told not to.
         os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-        # It takes tens of milliseconds to import: whoever only needs the types is spared.
+        # The import takes tens of milliseconds: programs that only need the types are spared.
         from dss_client._connection import Connection
 
         self._connection = Connection(self._endpoint, self._credentials, patient=self._patient)
@@ -381,10 +381,10 @@ class Client:
         return stored_runs(self._connection, wanted, dead_letters)
 
     async def opened_session(self) -> "Session":
-        """The one of this client, which begins here; for its subscriptions.
+        """The session of this client, opened by the first call; for its subscriptions.
 
         Raises:
-            ClientClosed: this client was.
+            ClientClosed: this client is closed.
         """
         self._connection.refuse_closed()
         from dss_client.session import Session

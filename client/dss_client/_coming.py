@@ -1,7 +1,7 @@
-"""What came for a subscription and is not handed out yet; the session brings and takes it back.
+"""Records that came for a subscription and were not handed out yet; the session feeds it.
 
-Invariant: of a grant that was taken back, and of a paused group, nothing is here to be handed out.
-How records are taken from here is known to `subscription`.
+Invariant: it has nothing to hand out of a grant that was taken back, or of a paused group. How
+records are taken from here is in `subscription`.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 EARLIER_ATTEMPT_S = 30.0
 """How long an unsettled record holds up its key in this client after its stream was taken back: the
-default ack wait, after which a program has lost its claim in any case."""
+default ack wait, after which the record goes to others in any case."""
 
 
 class Coming:
@@ -46,7 +46,8 @@ class Coming:
         self._standing = ""
         self._paused = False
         self._handed: dict[tuple[int, str], int] = {}
-        """By storage topic and stream, because a name comes back with a topic made anew."""
+        """How far each stream was handed out. The key has the storage topic too, because a topic
+        that is made anew has the same names."""
         self._unflushed_records = 0
         """Handed out since the last report, except from the current piece."""
         self._runs = Runs()
@@ -66,7 +67,7 @@ class Coming:
         self._arrived.set()
 
     def _stop_current(self) -> None:
-        """Hand out no more of the current piece; the records handed out before are noted."""
+        """Hand out no more of the current piece, and note how far it was handed out."""
         if self._current is not None:
             self.note_current()
             self._current.grant.touch()
@@ -77,7 +78,7 @@ class Coming:
         return bool(self._inbox) and self._unflushed_records >= FLUSH_RECORDS
 
     def _at_hand(self) -> "Handout | None":
-        """The piece to hand out from, if any is here; or one of which something was held back."""
+        """The piece to hand out from, if any, also one of which records are held back."""
         handout = self._begun()
         if handout is None and self._order is not None:
             return self._order.carrier()
@@ -108,7 +109,7 @@ class Coming:
         handout.grant.touch()
 
     def _finish(self, handout: "Handout") -> None:
-        """Everything of it was handed out, or it was stopped."""
+        """The piece is used up, or was stopped."""
         if self._current is handout:
             self._current = None
         grant = handout.grant
@@ -128,7 +129,7 @@ class Coming:
         """Remember how far a stream was handed out."""
         handout.note(end)
         grant = handout.grant
-        # What comes from a queue is marked as redelivered anyhow.
+        # Records from a queue are marked as redelivered anyway.
         if grant.level == MAIN:
             stream = grant.storage_topic_id, grant.stream
             self._handed[stream] = max(self._handed.get(stream, 0), end)
@@ -203,16 +204,18 @@ class Coming:
         return self._order
 
     def bring_acks(self) -> None:
-        """Have all acks that were given be known to their grants."""
+        """Tell the grants of all acks that were given."""
 
     def taken_back(self, grant: "HeldGrant", ranges: Ranges) -> None:
-        """The daemon has moved these records to a queue; those still here are not handed out."""
+        """The daemon has moved these records to a queue; do not hand out those that are still
+        here."""
         if grant.order is not None:
             grant.order.taken_back(grant, ranges)
             self._drop(grant, ranges)
 
     def asked_back(self, grant: "HeldGrant", ranges: Ranges) -> bool:
-        """The same, if the program has the first of these still, unsettled; whether it has."""
+        """The same, unless the program has settled the first of these; returns whether it still has
+        it."""
         order = order_of(grant)
         out = order is not None and order.asked_back(grant, ranges)
         if out:

@@ -53,12 +53,13 @@ if TYPE_CHECKING:
     )
 
 CONNECT_WAIT_MS = 60_000
-"""Above `CALL_TIMEOUT_S`: a daemon that is there but does not answer is late, not unreachable."""
+"""Longer than `CALL_TIMEOUT_S`: a daemon that is there but does not answer is late, not
+unreachable."""
 
 
 CHANNEL_BACKOFF_MS = 100
 CHANNEL_BACKOFF_MAX_MS = 300
-"""The transport's own pauses are shorter than ours, so that ours rule."""
+"""Shorter than our own pauses, so that these decide."""
 
 
 ERROR_METADATA_KEY = "dss-error-bin"
@@ -72,7 +73,7 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.min_reconnect_backoff_ms", CONNECT_WAIT_MS),
     ("grpc.max_reconnect_backoff_ms", CHANNEL_BACKOFF_MAX_MS),
     ("grpc.enable_http_proxy", 0),
-    # Else it inherits, from channels of this process that met an outage, that nobody is there.
+    # Otherwise it would take over from other channels of this process that nobody is there.
     ("grpc.use_local_subchannel_pool", 1),
 )
 
@@ -233,21 +234,21 @@ class Connection:
     async def ask(
         self, method: "grpc.aio.UnaryUnaryMultiCallable[Request, Answer]", request: Request
     ) -> Answer:
-        """Ask what changes nothing; asked again while a daemon that was there is away.
+        """Ask something that changes nothing; it is repeated while a known daemon is away.
 
         Raises:
-            DssError: what the daemon said, or what became of the way to it.
+            DssError: the daemon's error, or why it cannot be reached.
         """
         return await self.outages.over(partial(self._once, method, request), repeats=True)
 
     async def change(
         self, method: "grpc.aio.UnaryUnaryMultiCallable[Request, Answer]", request: Request
     ) -> Answer:
-        """Ask for a change; asked again only where it is certain that it was not made.
+        """Ask for a change; it is repeated only if it was certainly not made.
 
         Raises:
             OutcomeUnknown: the connection was lost before the answer came.
-            DssError: what the daemon said, or what became of the way to it.
+            DssError: the daemon's error, or why it cannot be reached.
         """
         return await self.outages.over(partial(self._once, method, request), repeats=False)
 
@@ -270,7 +271,7 @@ class Connection:
         """Await a unary call, made once.
 
         Raises:
-            DssError: what the daemon said, or what became of the way to it.
+            DssError: the daemon's error, or why it cannot be reached.
         """
         try:
             answer = await call
@@ -338,14 +339,14 @@ class Connection:
         return ClientClosed() if self._is_closed else OutcomeUnknown()
 
     def _lost(self, call: object, error: grpc.aio.AioRpcError) -> DssError:
-        """What a failed call means; where nobody answers there, the next one goes another way."""
+        """The error of a failed call; if nobody answered, the next call takes another way."""
         condition = self.translated(error)
         if isinstance(condition, Unreachable):
             self._ways.lost(way_of(self._dialled, call))
         return condition
 
     def translated(self, error: grpc.aio.AioRpcError) -> DssError:
-        """What a failed call means."""
+        """The error of a failed call."""
         for key, value in error.trailing_metadata() or ():
             if key == ERROR_METADATA_KEY and isinstance(value, bytes):
                 self.outages.heard()
@@ -357,7 +358,7 @@ class Connection:
         return self._of_status(error.code(), error.details() or "")
 
     def _of_status(self, status: grpc.StatusCode, details: str) -> DssError:
-        """What a failed call means to which the daemon gave no condition."""
+        """The error of a failed call for which the daemon named no condition."""
         match status:
             case grpc.StatusCode.UNAVAILABLE if _never_left(details):
                 return self._not_reached(details)
@@ -366,7 +367,10 @@ class Connection:
             case grpc.StatusCode.RESOURCE_EXHAUSTED if not _too_large(details):
                 return Overloaded(what="The daemon, or the way to it,", limit="its own")
             case grpc.StatusCode.PERMISSION_DENIED | grpc.StatusCode.UNAUTHENTICATED:
-                return PermissionDenied(principal="this client", action="make this call", role="?")
+                how = "What lies between this client and the daemon refused it"
+                return PermissionDenied(
+                    principal="this client", action="make this call", role="?", how=how
+                )
             case (
                 grpc.StatusCode.UNAVAILABLE
                 | grpc.StatusCode.INTERNAL
@@ -385,13 +389,13 @@ class Connection:
 
 
 def error_from_wire(error: types_pb2.Error) -> DssError:
-    """The condition that an error item of the wire stands for."""
+    """The condition in an error item of the wire."""
     return from_wire(error.code, dict(error.fields), error.message)
 
 
 _HANDSHAKE = "handshake failed"
 _UNTRUSTED = (_HANDSHAKE, "verification check failed")
-"""Where a certificate was looked at: by the library of TLS, and by gRPC itself."""
+"""The two sources of certificate errors: the TLS library, and gRPC itself."""
 _REASONS = {
     "unable to get local issuer certificate": "nobody that is trusted signed its certificate",
     "self-signed certificate": "nobody that is trusted signed its certificate",
@@ -414,7 +418,7 @@ def _too_large(details: str) -> bool:
 
 
 def _never_left(details: str) -> bool:
-    """Whether the transport says that no connection was made, so nothing can have been done."""
+    """Whether the transport says that no connection was made, so that the daemon did nothing."""
     said = details.lower()
     signs = ("failed to connect", "connection refused", "dns resolution failed", "errors resolving")
     return any(sign in said for sign in signs)

@@ -1,4 +1,4 @@
-"""With what a client shows who it is, and knows whom it talks to: files, by their paths.
+"""How a client authenticates itself and the daemon: files, by their paths.
 
 Invariant: the text of a token stays in its file and in the calls that carry it, and it leaves this
 process only over TLS, a unix socket or loopback; that is checked before anything is dialled.
@@ -17,11 +17,11 @@ from dss_core.errors import IllegalArgument, IllegalConfig
 
 FILE_BYTES_MAX = 1 << 20
 TOKEN_BYTES_MAX = 512
-"""A token has 47 bytes; what is longer is another file."""
+"""A token has 47 bytes; a longer file is something else."""
 
 TOKEN_PREFIX = "dss_"
 TOKEN_BYTES_MIN = 40
-"""A text of this length and beginning is a token, and no path."""
+"""A text that begins so and has this length is a token, and no path."""
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -30,7 +30,8 @@ class Credentials(NamedTuple):
     """The files of one client; all that are not there are None."""
 
     ca: Path | None = None
-    """Whom it trusts to say who a daemon is; None: the authorities that gRPC has."""
+    """The authorities whose signature on the daemon's certificate it trusts; None: those of
+    gRPC."""
     cert: Path | None = None
     key: Path | None = None
     token_file: Path | None = None
@@ -44,7 +45,7 @@ def credentials_of(
     key: str | os.PathLike[str] | None = None,
     token_file: str | os.PathLike[str] | None = None,
 ) -> Credentials:
-    """Those that count for an endpoint: arguments, else the environment as far as it fits.
+    """The credentials for an endpoint: from arguments, else from the environment, if they fit.
 
     Raises:
         IllegalArgument: they do not fit to the endpoint, or not to each other.
@@ -71,7 +72,7 @@ def credentials_of(
 
 
 def may_carry_a_token(endpoint: Endpoint) -> bool:
-    """Whether nobody else reads what goes over any way to it."""
+    """Whether nobody else can read what is sent by any way to the endpoint."""
     return all(map(_is_private, endpoint.ways))
 
 
@@ -140,7 +141,7 @@ def _path(text: str | os.PathLike[str] | None) -> Path | None:
 
 
 def _is_a_token(token_file: str | os.PathLike[str] | None) -> bool:
-    """Whether it is what the file should hold. Nothing may repeat it then."""
+    """Whether the argument is the token itself, instead of a path. It must not be repeated then."""
     text = os.fspath(token_file) if token_file else ""
     return text.startswith(TOKEN_PREFIX) and len(text) >= TOKEN_BYTES_MIN and "/" not in text
 

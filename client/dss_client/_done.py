@@ -1,7 +1,7 @@
-"""Something that is done already, for whoever awaits it.
+"""An awaitable that is done already.
 
-Awaiting a coroutine costs its making, its frame and its end, more than most of what an ack does. A
-generator that has ended has none of these, and may be awaited again and again, by all threads.
+Awaiting a coroutine costs its making, its frame and its end, more than the rest of an ack. A
+generator that has ended costs none of these, and may be awaited again and again, by all threads.
 """
 
 from collections import deque

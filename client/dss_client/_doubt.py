@@ -1,10 +1,10 @@
 """Whether a client may hand out what it holds without asking the daemon first.
 
-It may for a while after it asked what the daemon has answered since. That counts from the question:
-what is heard may be as old as the way is slow, but who answered did so later than it was asked. And
-it may not where this process stood still: over a unix socket the daemon may have noticed the loss
-of the connection meanwhile, and lent the streams to others, while nobody here has read it yet.
-Invariant: a doubt ends with an answer to what was asked after it began.
+It may for a while after it asked something that the daemon has answered since. The time counts from
+the question: what is read may be as old as the way is slow, but an answer was given after its
+question. It may not if this process stood still: over a unix socket the daemon may have noticed the
+loss of the connection, and lent the streams to others, before anybody here read of it. Invariant: a
+doubt ends with the answer to a question that was asked after it began.
 """
 
 from time import monotonic
@@ -12,8 +12,8 @@ from time import monotonic
 from dss_client._loop_watch import watch_of_loop
 
 HELD_AGAIN_S = 2.0
-"""How long after such an answer no other is needed, unless the daemon is silent: else a program
-that blocks its loop all the time would hand out nothing."""
+"""How long after such an answer no other one is needed, unless the daemon is silent. Without it a
+program that blocks its loop all the time would hand out nothing."""
 
 
 SILENCE_OF_LEASE = 0.4
@@ -48,18 +48,18 @@ class Doubt:
         self._heard_at = monotonic()
 
     def unheard_s(self) -> float:
-        """For how long nothing of the daemon was read."""
+        """How long nothing of the daemon was read."""
         return monotonic() - self._heard_at
 
     def is_there(self) -> bool:
-        """Whether the daemon has to be asked."""
+        """Whether there is a doubt, so that the daemon has to be asked."""
         stood_still = self._watch.held_until() > self._ended_at + HELD_AGAIN_S
         return stood_still or monotonic() - self._asked_at > self._sure_s
 
     def answered(self, asked_at: float) -> None:
-        """The daemon has answered what it was asked at a time."""
+        """The daemon has answered the question that was asked at that time."""
         self._asked_at = max(self._asked_at, asked_at)
 
     def ended(self) -> None:
-        """Somebody doubted, asked, and has the answer."""
+        """A doubt ended: the daemon was asked, and has answered."""
         self._ended_at = monotonic()

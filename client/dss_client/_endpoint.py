@@ -26,12 +26,12 @@ class Endpoint(NamedTuple):
     """One daemon's address."""
 
     target: str
-    """As gRPC wants it."""
+    """The address as gRPC wants it."""
     text: str
-    """As people write it."""
+    """The address as people write it."""
     tls: bool = False
     others: "tuple[Endpoint, ...]" = ()
-    """By which the daemon is reached as well, in this order."""
+    """Other addresses of the same daemon, in the order in which they are tried."""
 
     @property
     def is_local(self) -> bool:
@@ -40,7 +40,7 @@ class Endpoint(NamedTuple):
 
     @property
     def ways(self) -> "tuple[Endpoint, ...]":
-        """It, and the others."""
+        """The endpoint and its other addresses."""
         return (self, *self.others)
 
 

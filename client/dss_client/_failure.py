@@ -1,7 +1,7 @@
-"""What is said of a record that failed, as the daemon is told it.
+"""The error of a failed record, as the daemon is told it.
 
-Invariant: both texts are short and can be encoded, whatever they were made of; so a failure is
-always told.
+Invariant: both texts are short and can be encoded, whatever they were made from, so a failure is
+always reported.
 """
 
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from dss_core.lane import cut_text
 
 Error = str | BaseException | None
-"""Why a record is refused: a text, or what was raised."""
+"""Why a record is refused: a text, or the exception that was raised."""
 
 
 class Reject(Exception):
@@ -25,9 +25,9 @@ class Failure(NamedTuple):
 
     text: str = ""
     kind: str = ""
-    """Such as the name of an exception."""
+    """The type of the error, such as the name of an exception."""
     rejects: bool = False
-    """It shall not come again."""
+    """The record shall not be sent again."""
 
 
 NOTHING_SAID = Failure()

@@ -1,6 +1,6 @@
-"""Tells of a record that a handler failed for, on one line, its parts also by name.
+"""Logs a record whose handler failed: one line, with its parts as fields.
 
-Invariant: no payload is told, and of a key not more than its beginning.
+Invariant: no payload is logged, and of a key only the beginning.
 """
 
 import logging
@@ -18,7 +18,7 @@ LOGGED_KEY_BYTES_MAX = 128
 
 
 def log_failure(record: "DeliveredRecord", error: BaseException, outcome: str) -> None:
-    """Tell of it, and of what becomes of the record; with the trace, unless it was rejected."""
+    """Log the failure, and what becomes of the record; with a traceback, unless it was rejected."""
     failure = failure_of(error)
     parts = {
         "stream": record.stream,

@@ -1,6 +1,6 @@
-"""What a daemon has to know before it is asked for it: it passes over what it does not.
+"""Features that a daemon must have before a request uses them; an older daemon would ignore them.
 
-Invariant: where it does not know it, nothing was asked.
+Invariant: a request that needs a missing feature is not sent.
 """
 
 from typing import TYPE_CHECKING
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 
 def needed_for(change: Change) -> str:
-    """The feature without which a daemon would pass over a part of it; empty: none is needed."""
+    """The feature without which a daemon would ignore a part of the change; empty: none is
+    needed."""
     if isinstance(change, RedriveDeadLetters | DiscardDeadLetters):
         return _needed_to_choose(change)
     if isinstance(change, CreateJob):
@@ -71,7 +72,7 @@ def needed_for_group(request: "groups_pb2.CreateGroupRequest") -> str:
 
 
 async def check_knows(connection: "Connection", feature: str) -> None:
-    """Ask the daemon whether it knows it; not where it is empty.
+    """Check that the daemon has the feature; an empty one needs no check.
 
     Raises:
         DaemonKnowsNoQueues, DaemonKnowsNoOrder, DaemonKnowsNoSteering, DaemonReadsNoDeadLetters,

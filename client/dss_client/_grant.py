@@ -3,11 +3,11 @@
 User code leaves acks here one by one; `_attachment` collects them, as ranges, every few
 milliseconds.
 Invariants: once `over`, a grant reports nothing and takes nothing: late acks are counted. Every
-hand-out is reported once: by the frontier, which passes a record only when it and all before it
-were handed out, or by name where it came out of turn. Out of turn is what was handed out before,
-and what `Subscription.run` handed out while an earlier record still waited there for its key.
-A lane, a stream that has a retry queue, has one such grant a level, each with offsets of its own;
-they begin and end together. Of the queue every hand-out is out of turn.
+hand-out is reported once: by the frontier, which passes a record only when it and all records
+before it were handed out; or by its offset, if it was out of turn. Out of turn are records that
+were handed out before, and those that `Subscription.run` handed out while an earlier record still
+waited for its key. A lane, which is a stream with a retry queue, has one such grant for each level,
+with offsets of its own; they begin and end together. In the queue every hand-out is out of turn.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from dss_core.lane import MAIN
 from dss_core.progress import Range, Ranges, clipped, complement, normalised, total
 
 REFUSED_KEPT = 4_096
-"""Refused records of a level of a lane whose refusal is remembered, for who still has the record:
+"""How many refusals of a level of a lane are remembered, for handlers that still have the record:
 some 400 KiB at most."""
 
 _EVERY_OFFSET = 1 << 64
@@ -38,11 +38,11 @@ class Unsettled(NamedTuple):
     refused: frozenset[int]
 
     def __bool__(self) -> bool:
-        """Whether that was anything."""
+        """Whether there are any."""
         return bool(self.held or self.refused)
 
     def among(self, ranges: Ranges) -> set[int]:
-        """Those of these offsets."""
+        """The unsettled offsets in these ranges."""
         held = (part for low, high in ranges for part in clipped(self.held, low, high))
         offsets = {at for part in held for at in range(*part)}
         if self.refused:
@@ -60,7 +60,7 @@ class KeepsOrder(Protocol):
         """Ranges are refused; returns those that are to be charged."""
 
     def taken_back(self, grant: "HeldGrant", ranges: Ranges) -> None:
-        """These are not this client's any more."""
+        """These records now belong to the daemon again."""
 
 
 class HeldGrant:
@@ -131,7 +131,7 @@ class HeldGrant:
         """Tells streams of one name apart: a removed topic may be made anew. 0 from an older
         daemon, which does not say it."""
         self.level, self.lane = level, lane or self
-        """The lane is what is lent: the grant of the stream itself."""
+        """The grant of the stream itself, which is the one that the daemon lends."""
         self.order: KeepsOrder | None = None
         """In an ordered group: hands out the records of a key one at a time."""
         self.queues = queues
@@ -149,30 +149,31 @@ class HeldGrant:
         self.acks = Acks(self.touch)
         """Where `DeliveredRecord.ack` leaves offsets; the same for the life of the grant."""
         self.refused_acked: Callable[[], None] = _nobody
-        """Called with a report that acknowledges what was refused before, so it will not come."""
+        """Called with a report that acknowledges a record refused before, which will not come
+        again."""
         self._ranges: list[Range] = []
         self._naks: list[Nak] = []
         self._progressed: list[Range] = []
         self._handing_out: list[int] = []
-        """Handed out one by one since this was last summed up."""
+        """Records handed out one by one since the frontier was last computed."""
         self._waiting: Ranges = ()
-        """Taken to be handed out one by one, for the first time, and not handed out yet."""
+        """Records taken for a first hand-out one by one, and not handed out yet."""
         self._early: list[Range] = []
-        """Handed out since the last report while something before it waited."""
+        """Records handed out since the last report while an earlier one waited."""
         self._again: list[Range] = []
-        """Handed out since the last report, and before."""
+        """Records handed out since the last report that had been handed out before."""
         self._copies: set[int] = set()
-        """Taken and not handed out; they came while the hand-out before was not settled. Bounded
-        by the credit given to the daemon."""
+        """Records taken and not handed out that came while their earlier hand-out was not settled.
+        Bounded by the credit given to the daemon."""
         self._awaited: list[Ranges] = []
-        """Acknowledged, and somebody waits for that to be durable."""
+        """Acks whose durability somebody waits for."""
         self._waiters: list[asyncio.Future[None]] = []
         self._held: Ranges = ()
         self._kept: deque[Range] = deque()
-        """Acknowledged and reported, the oldest first; whoever reports bounds it."""
+        """Reported acks, the oldest first; the reporter bounds them."""
         self._refused: set[int] = set()
-        """Offsets that are to come again; bounded by the credit given to the daemon. With queues
-        those that were refused last."""
+        """Offsets of refused records, to come again; bounded by the credit given to the daemon.
+        With queues, only the newest refusals."""
         self._refused_order: deque[int] = deque()  # with queues: the same, and some of before
         self._queue: HeldGrant | None = None
         self._late = 0
@@ -202,17 +203,17 @@ class HeldGrant:
         return self._queue
 
     def levels(self) -> "tuple[HeldGrant, ...]":
-        """The grants of the levels of this lane of which anything came."""
+        """The grants of the levels of this lane that records came for."""
         return (self,) if self._queue is None else (self, self._queue)
 
     @property
     def held_records(self) -> int:
-        """How many records were handed out and not settled, as far as reported."""
+        """How many records were handed out and, as far as reported, not settled."""
         return total(self._held) + len(self._handing_out)
 
     @property
     def holds_any(self) -> bool:
-        """Whether the user holds records that are not settled, as far as reported."""
+        """Whether the user holds records that, as far as reported, are not settled."""
         return bool(self._held or self._handing_out)
 
     @property
@@ -233,7 +234,7 @@ class HeldGrant:
                     self._outlive_naks(low, high)
 
     def unsettled(self) -> Unsettled:
-        """Records that were handed out and are not known to be settled."""
+        """The records that were handed out and are not known to be settled."""
         self._sum_up()
         held = self._held
         if self._awaited:
@@ -241,19 +242,19 @@ class HeldGrant:
         return Unsettled(held, frozenset(() if self.queues else self._refused))
 
     def take(self, ranges: Ranges, unsettled: Unsettled | None = None) -> None:
-        """Ranges of offsets that came, in order, are now handed out one by one by `hand_out`.
+        """Take ranges of offsets, in order, to be handed out one by one by `hand_out`.
 
-        ``unsettled`` is from when they came, if perhaps they came again.
+        ``unsettled`` is of the moment when they came, if they may have come again.
         """
         self._sum_up()
-        # What lies below was handed out before, and does not keep the frontier back.
+        # Records below it were handed out before, and do not hold the frontier back.
         fresh = clipped(ranges, self.frontier, _EVERY_OFFSET)
         self._waiting = normalised((*self._waiting, *fresh)) if self._waiting else fresh
         if unsettled is not None:
             self._copies |= unsettled.among(ranges)
 
     def hand_out(self, offset: int) -> None:
-        """One record of those taken goes to the user now, in any order."""
+        """Hand out one of the taken records now, in any order."""
         if not self._handing_out:
             self.touch()
         self._handing_out.append(offset)
@@ -264,24 +265,24 @@ class HeldGrant:
             self._copies.discard(offset)
 
     def _outlive_naks(self, low: int, high: int) -> None:
-        """Handed out again before their refusals were reported, which would be taken for new."""
+        """Drop refusals that were not reported before these were handed out again."""
         parts = ((each, clipped((each[:2],), 0, low)) for each in self._naks)
         rest = ((each, (*head, *clipped((each[:2],), high, _EVERY_OFFSET))) for each, head in parts)
         self._naks = [Nak(*part, *each[2:]) for each, left in rest for part in left]
 
     def acked_meanwhile(self, offset: int) -> bool:
-        """Whether one of those taken was acknowledged as it had been handed out before."""
+        """Whether a taken record was acknowledged because of its earlier hand-out."""
         return offset in self._copies and self.has_acked(offset)
 
     def has_acked_all(self, ranges: Ranges) -> bool:
-        """Whether all of these, which were handed out, were acknowledged, and reported or all as
-        one.
+        """Whether all of these, which were handed out, are acknowledged: all were reported, or all
+        lie in one run of acks.
         """
         acked = normalised(self._ranges)
         return not _without(_without(ranges, acked), complement(self._held, 0, _EVERY_OFFSET))
 
     def holds(self, offset: int) -> bool:
-        """Whether it was handed out, and no report settled it."""
+        """Whether the record was handed out, and no report has settled it."""
         self._sum_up()
         return _contains(self._held, offset)
 
@@ -293,7 +294,7 @@ class HeldGrant:
             self._copies = {at for at in self._copies if not _contains(ranges, at)}
 
     def seen_below(self) -> int:
-        """Every offset that was handed out lies below it."""
+        """An upper bound of the offsets that were handed out."""
         self._sum_up()
         return self.frontier
 
@@ -312,7 +313,7 @@ class HeldGrant:
         self._held = normalised((*self._held, *ranges)) if self._held else ranges
 
     def _note_among_waiting(self, ranges: Ranges, before: int) -> None:
-        """Part of it was taken before, perhaps, and part handed out before."""
+        """Note ranges of which a part may be taken, and a part was handed out before."""
         again = clipped(ranges, 0, before)
         again = _without(again, self._waiting) if again else ()
         self._again.extend(again)
@@ -321,7 +322,7 @@ class HeldGrant:
 
     @property
     def refused_any(self) -> bool:
-        """Whether anything is still to come again."""
+        """Whether any refused record is still to come again."""
         return bool(self._refused)
 
     def has_acked(self, offset: int) -> bool:
@@ -333,7 +334,7 @@ class HeldGrant:
         return not _contains(self._held, offset)
 
     def keep_acked(self, reported: Range) -> bool:
-        """Remember an ack that was reported; whether that takes more room."""
+        """Remember a reported ack; returns whether that takes more room."""
         if self._kept and self._kept[-1][1] == reported[0]:
             self._kept[-1] = self._kept[-1][0], reported[1]
             return False
@@ -341,17 +342,17 @@ class HeldGrant:
         return True
 
     def forget_oldest_acked(self) -> None:
-        """Of the acks that are remembered."""
+        """Forget the oldest remembered ack."""
         self._kept.popleft()
 
     def acked_before(self, ranges: Ranges) -> Ranges:
-        """Those that are copies of records with a reported ack, as far as remembered."""
+        """The ranges among these that are copies of records with a remembered ack."""
         if not self._kept:
             return ()
         return _without(ranges, _without(ranges, normalised(self._kept)))
 
     def has_refused(self, offset: int) -> bool:
-        """Whether an offset was refused, and neither came again nor was acknowledged since."""
+        """Whether an offset was refused, and has neither come again nor been acknowledged since."""
         return offset in self._refused and not self.has_acked(offset)
 
     def touch(self) -> None:
@@ -385,14 +386,14 @@ class HeldGrant:
         self._touched(self, False)
 
     def refuse_with(self, offsets: list[int]) -> None:
-        """These were handed out behind one of their key that is refused, and come again with it."""
+        """Refuse offsets handed out behind a refused one of their key, to come again with it."""
         self._sum_up()
         self._held = _without(self._held, offset_ranges(offsets))
         self._refused.update(offsets)
         self._forget_old_refusals(offsets)
 
     def _forget_old_refusals(self, newer: Iterable[int]) -> None:
-        """No word comes that what was refused came again: keep so many as handlers may have."""
+        """Nothing tells that a refused record came again: keep as many as handlers may have."""
         self._refused_order.extend(newer)
         while len(self._refused_order) > REFUSED_KEPT:
             self._refused.discard(self._refused_order.popleft())
@@ -408,7 +409,7 @@ class HeldGrant:
             self.refused_acked()
 
     def in_progress(self, ranges: Ranges) -> None:
-        """Work on ranges of offsets goes on."""
+        """Begin the ack wait of these ranges anew."""
         if not self.over:
             self._progressed.extend(ranges)
             self._touched(self, False)
@@ -440,7 +441,7 @@ class HeldGrant:
         await waiter
 
     def report(self, next_token: Callable[[list[asyncio.Future[None]]], int]) -> GrantReport | None:
-        """What is to be reported now, if anything; it then counts as reported.
+        """The report to send now, if any; its contents then count as reported.
 
         ``next_token`` gives a token to those who wait for the acks in this report.
         """
@@ -467,7 +468,7 @@ class HeldGrant:
         return report
 
     def end(self, reason: DssError) -> None:
-        """The grant is over: drop what was not reported, tell those who wait."""
+        """The grant is over: drop what was not reported, and answer the waiters."""
         if self.over:
             return
         self.stopped = self.over = True
@@ -509,7 +510,7 @@ class HeldGrant:
             frontier = min(frontier, self._waiting[0][0])
         handed_out = self._again
         if self._early:
-            # Below the frontier it is told by the frontier.
+            # Records below the frontier are reported by it.
             early = clipped(normalised(self._early), frontier, _EVERY_OFFSET)
             handed_out = [*handed_out, *early]
         self._early, self._again = [], []
@@ -522,7 +523,7 @@ class HeldGrant:
 
 
 def _nobody() -> None:
-    """Nobody waits for what was refused."""
+    """Nothing waits for a refused record."""
 
 
 def _contains(ranges: Iterable[Range], offset: int) -> bool:

@@ -1,7 +1,7 @@
-"""What a grant reports at one moment, and how it is cut into pieces that the daemon takes.
+"""The report of a grant at one moment, and its division into pieces that the daemon takes.
 
-Invariant: the pieces together say what the whole says, in the order in which it must be heard. How
-it goes over the wire is known to `_reports_on_wire`.
+Invariant: the pieces together say the same as the whole, in the order in which the daemon must get
+them. `_reports_on_wire` encodes them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ class Nak(NamedTuple):
     start: int
     end: int
     delay_ms: int | None
-    """Where the user chose one."""
+    """The delay, if the user chose one."""
     failure: Failure = NOTHING_SAID
 
 
@@ -33,19 +33,20 @@ class GrantReport:
     acked: Ranges
     in_progress: Ranges
     handed_out: Ranges
-    """Out of turn: above the frontier, or below it and again. Without what is acked here."""
+    """Hand-outs out of turn: above the frontier, or once more below it. Without those acked
+    here."""
     naks: tuple[Nak, ...]
     frontier: int
-    """Every offset below it was handed out, or is not for the user."""
+    """Every offset below it was handed out, or is masked."""
     token: int
-    """Not 0: someone waits until the acks are durable."""
+    """Not 0: somebody waits until these acks are durable."""
     level: int = 0
 
     def pieces(self, ranges_max: int) -> "list[GrantReport]":
-        """The same in several reports of so many ranges at most; the last has the token.
+        """The same in several reports of at most so many ranges; the last one has the token.
 
-        Naks come behind the hand-outs: the daemon takes the nak of something that it sent again
-        only once it knows that this was handed out.
+        Naks come behind the hand-outs: the daemon accepts the nak of a record that it sent again
+        only once it knows that the record was handed out again.
         """
         ranges = (self.acked, self.in_progress, self.handed_out, self.naks)
         naks_max = min(ranges_max, REFUSALS_A_REPORT)
@@ -66,7 +67,7 @@ def _slices(values: tuple[Value, ...], most: int) -> Iterator[tuple[Value, ...]]
 
 
 def joined(naks: Iterable[Nak]) -> tuple[Nak, ...]:
-    """Naks in their order, those that go on where the last one ended, for the same, as one."""
+    """Naks in their order; neighbours with the same delay and error are joined."""
     found: list[Nak] = []
     for nak in naks:
         if found and found[-1][1:] == (nak.start, *nak[2:]):

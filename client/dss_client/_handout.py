@@ -1,10 +1,10 @@
 """One delivered piece of a stream on its way to the user.
 
-Invariant: each of its records is handed out at most once, whichever way the user takes them:
-one by one, some by `fetch`, or the rest as a batch. `last_offset` is that of the last one. What is
-left of it may instead be taken for `run`, which hands it out in its own order. A record that came
-again is *left out* where its hand-out before is acknowledged: it was when it came, and the ack was
-on its way to the daemon, or it has been since.
+Invariant: each record is handed out at most once, whichever way the user takes it: one by one, some
+by `fetch`, or the rest as a batch. `last_offset` is that of the last record handed out. The rest
+may instead be taken for `run`, which hands it out in its own order. A record that came again is
+*left out* if its earlier hand-out is acknowledged: it was acknowledged before the record came
+again, while the ack was on its way to the daemon, or it has been since.
 """
 
 from bisect import bisect_right
@@ -65,15 +65,15 @@ class Handout:
         self.redelivered_below = _EVERY_OFFSET if redelivered else grant.redelivered_below
         self.attempt = attempt
         self.acks = grant.acks
-        """Where `DeliveredRecord.ack` leaves its offset: with the grant."""
+        """Where `DeliveredRecord.ack` leaves its offset: in the grant."""
         self.kind = self.kind_of_records
-        """Of the records that are made of it."""
+        """The class of the records that are made."""
         self.taker: object = None
-        """What records of another kind leave their acks with."""
+        """Where records of another class leave their acks."""
         self.last_offset = -1
-        """Of the last record handed out or taken; -1 before the first."""
+        """The offset of the last record handed out or taken; -1 before the first."""
         self.stopped = False
-        """Nothing more of it is handed out."""
+        """Nothing more is handed out."""
         self.ranges: Ranges = ()
         """The offsets in it that are for the user, once decoded."""
         self._frames = frames
@@ -82,18 +82,18 @@ class Handout:
         self._decoded: DecodedBatch | None = None
         self._rows: Iterator[Row] | None = None
         self._ahead: Iterator[Row] | None = None
-        """Put back; perhaps taken again since."""
+        """Rows that were put back, and perhaps taken again since."""
         self._came_again = redelivered
         self._unsettled = (grant.unsettled() if redelivered else None) or None
         self._copies: set[int] = set()
-        """Offsets in it whose hand-out before was not settled when it came."""
+        """Offsets whose earlier hand-out was not settled when the piece came."""
         self.left_out: set[int] = set()
-        """What is acknowledged of what came again, as far as was looked; and what the daemon took
-        back."""
+        """Records that came again and are not handed out: acknowledged ones, as far as was looked,
+        and those that the daemon took back."""
         self._in_part = False
-        """Some of it is handed out by itself, or was."""
+        """Some records are, or were, handed out by themselves."""
         self._aside: list[int] = []
-        """What of it is, as far as it is not told yet how far the others were handed out."""
+        """Records handed out by themselves that the frontier of the others has not passed yet."""
 
     @property
     def stream(self) -> str:
@@ -116,13 +116,14 @@ class Handout:
             )
             if self._unsettled is not None:
                 self._copies = self._unsettled.among(self.ranges)
-            # What was refused comes again most often, and costs no look at what is acknowledged.
+            # Refused records come again most often, and need no look at what is acknowledged.
             if self._came_again and total(self.ranges) > len(self._copies):
                 self._leave_out(self.grant.acked_before(self.ranges))
         return self._decoded
 
     def rows(self) -> "Iterator[Row]":
-        """What the records not yet taken are made of; all callers share it, and take one at once.
+        """The rows of the records not yet taken; all callers share the iterator, and take one at a
+        time.
 
         Raises:
             FrameCorrupt: the frames are damaged.
@@ -143,7 +144,7 @@ class Handout:
         return chain.from_iterable(self.decoded.rows())
 
     def records(self) -> Iterator[DeliveredRecord]:
-        """The same, made into records as they are taken."""
+        """The records not yet taken, made when they are taken."""
         return made(self.kind, self, (self.rows(),))
 
     def _not_acked(self, rows: "Iterator[Row]") -> "Iterator[Row]":
@@ -155,21 +156,22 @@ class Handout:
                 yield row
 
     def put_back(self, *rows: "Row") -> None:
-        """Rows that were just taken, in order, are not handed out yet; they come first again."""
+        """Put back rows that were just taken, in order; they come first again."""
         self._ahead = iter([*rows, *(self._ahead or ())])
 
     def make_anew(self) -> None:
-        """Making records was broken off: make those again that were not handed out."""
+        """The making of records was broken off: make those that were not handed out again."""
         self._rows = islice(self._all_rows(), self._next_at(), None)
         self._ahead = None
 
     @property
     def may_be_acked(self) -> bool:
-        """Whether records in it are perhaps acknowledged before they are handed out again."""
+        """Whether records may be acknowledged before they are handed out again."""
         return self._unsettled is not None
 
     def leave_out_acked(self) -> bool:
-        """Leave out what came again and is acknowledged by now; whether that is any more."""
+        """Leave out records that came again and are acknowledged by now; returns whether there were
+        any."""
         if not self._came_again:
             return False
         offsets = self.decoded.offsets
@@ -194,19 +196,19 @@ class Handout:
         return bisect_right(self.decoded.offsets, self.last_offset)
 
     def count_left(self) -> int:
-        """How many of its records are to be handed out yet."""
+        """How many records are still to be handed out."""
         self.leave_out_acked()
         left_out = sum(at > self.last_offset for at in self.left_out)
         return self.decoded.records - self._next_at() - left_out
 
     @property
     def end(self) -> int:
-        """Behind its last offset for the user; what is masked after it may come later."""
+        """The offset after the last record for the user; masked offsets may follow."""
         return self.ranges[-1][1] if self.ranges else 0
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing more of it is to be handed out one by one."""
+        """Whether no record is left to be handed out one by one."""
         return self.stopped or self.last_offset + 1 >= self.end
 
     def note(self, end: int) -> None:
@@ -221,7 +223,8 @@ class Handout:
                 self.grant.handed_out(handed)
 
     def take(self) -> Iterator[DeliveredRecord]:
-        """The records not yet handed out; `HeldGrant.hand_out` now tells of each by itself."""
+        """Take the records that are left; from now on `HeldGrant.hand_out` reports each by
+        itself."""
         records = self.records()
         self.note(self.last_offset + 1)
         left = clipped(self.ranges, self.last_offset + 1, _EVERY_OFFSET)
@@ -230,7 +233,7 @@ class Handout:
         return records
 
     def begin_parts(self) -> None:
-        """Some of the records that are not taken yet are handed out by themselves."""
+        """From now on some of the records that are left may be handed out by themselves."""
         if not self._in_part:
             self._in_part = True
             self.note(self.last_offset + 1)
@@ -238,12 +241,12 @@ class Handout:
             self.grant.take(left, self._unsettled)
 
     def set_aside(self, offset: int) -> None:
-        """A record that was just taken is one of those, perhaps later."""
+        """A record that was just taken is handed out by itself, perhaps later."""
         self._aside.append(offset)
         self.last_offset = offset
 
     def take_back(self, ranges: Ranges) -> None:
-        """Those of these that are not handed out yet never are."""
+        """The daemon took these back: those that were not handed out never are."""
         if self._decoded is None:
             self._mask = normalised((*self._mask, *ranges))
         else:
@@ -262,7 +265,7 @@ class Handout:
         remaining = self
         if self.last_offset >= 0 or self.left_out:
             remaining = self._without_handed()
-            # That it is handed out is noted here, and must not be noted twice.
+            # The hand-out is noted here, and must not be noted twice.
             remaining._noted_end = _EVERY_OFFSET
         return remaining._batch()
 
@@ -270,16 +273,17 @@ class Handout:
         return DeliveredBatch(self, self.decoded)
 
     def split_off(self) -> "Handout":
-        """Returns the records not handed out, for later; this piece hands out nothing more."""
+        """Return the records that are left as a piece of their own; this one hands out nothing
+        more."""
         if self.last_offset < 0:
             return self
         self.stopped = True
         return self._without_handed()
 
     def release(self, *, for_good: bool = True) -> None:
-        """Every record is handed out, or taken: keep only what the records share.
+        """Every record is handed out or taken: keep only what the records share.
 
-        The frames are kept too where some of them may be put back, by `again`.
+        The frames are kept too if `again` may put some of the records back.
         """
         self._decoded = None
         self._rows = None
@@ -288,7 +292,7 @@ class Handout:
             self._frames = b""
 
     def again(self, offsets: list[int]) -> "Handout":
-        """Records that were taken and not handed out, as a piece of their own."""
+        """Records that were taken and not handed out, as a new piece."""
         return self._masked(complement(offset_ranges(offsets), 0, _EVERY_OFFSET))
 
     def _without_handed(self) -> "Handout":
@@ -312,8 +316,8 @@ class Handout:
 
 
 class Handouts(NamedTuple):
-    """What pieces are made of that come for a subscription."""
+    """The classes of pieces that come for a subscription."""
 
     main: type[Handout]
     retried: type[Handout]
-    """Of the retry queue of its group."""
+    """For records from the retry queue of its group."""

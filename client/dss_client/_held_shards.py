@@ -1,8 +1,8 @@
-"""Which shards a subscription has, for a program that keeps state by shard.
+"""The shards that a subscription has, for a program that keeps state by shard.
 
-A shard is had from the first of its streams that is lent until the last that is given back; the
-daemon sees to it that nobody else is lent one meanwhile. Invariant: every shard that was told as
-assigned is told as lost once, before its last stream is given back.
+A subscription has a shard from the first of its streams that is lent until the last one is given
+back; meanwhile the daemon lends none of them to others. Invariant: every shard that was reported as
+assigned is reported as lost once, before its last stream is given back.
 """
 
 from collections import Counter
@@ -24,14 +24,14 @@ class HeldShard(NamedTuple):
 
 
 def held_shard(granted: "wire.Granted") -> HeldShard | None:
-    """What the daemon says of it."""
+    """The shard of a grant, as the daemon says it."""
     if not granted.shards:
         return None
     return HeldShard(Shard(granted.shard, granted.shards), granted.shard_epoch)
 
 
 class HeldShards:
-    """Of one subscription; `tell` calls what the program gave, where it gave something."""
+    """The shards of one subscription; `tell` calls the program's callbacks, if it gave any."""
 
     def __init__(
         self,
@@ -44,14 +44,14 @@ class HeldShards:
         self._streams: Counter[Shard] = Counter()
 
     def add(self, held: HeldShard | None) -> None:
-        """A stream of it was lent."""
+        """A stream of the shard was lent."""
         if held is not None:
             self._streams[held.shard] += 1
             if self._streams[held.shard] == 1:
                 self._tell(self._on_assigned, (held.shard,), held.epoch)
 
     def let_go(self, held: HeldShard | None) -> None:
-        """A stream of it is given back next, or was taken."""
+        """A stream of the shard is about to be given back, or was taken."""
         if held is not None:
             self._streams[held.shard] -= 1
             if not self._streams[held.shard]:

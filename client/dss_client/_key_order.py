@@ -1,12 +1,11 @@
 """Which records of an ordered subscription may go to the program: the rule, and nothing else.
 
-A key is *busy* as long as there is a reason: a record of it is with the program, a handler has one,
-or one was refused and the daemon has not said yet where its followers went. What comes of a busy
-key is *held back*, in order, and so is all that comes behind it. Records without a key wait for
-nothing; those that were put back come again first.
+A key is *busy* while there is a reason: the program has an unsettled record of it, a handler has
+one, or one was refused and the daemon has not said yet where the records behind it went. A record
+of a busy key is *held back*, and so are all later ones of the key, in order. Records without a key
+wait for nothing; those that were put back come first again.
 
-Invariant: of what is held back, the first of each key that is not busy is ready, and nothing else
-is. This module knows nothing of grants, frames or tasks: a record is its source and its offset.
+Invariant: of the held records, the first of each key that is not busy is ready, and no other.
 """
 
 from bisect import bisect_right
@@ -21,8 +20,9 @@ Item = TypeVar("Item")
 
 
 OUT, HANDLED, REFUSED = range(3)
-"""Why a key is busy: a record of it is with the program, unsettled; a run has one until its handler
-returns, whatever is settled before; or one was refused and the word of the daemon has not come."""
+"""The reasons why a key is busy: the program has a record of it, unsettled; a handler of a run has
+one, until it returns, even if the record was settled before; or one was refused, and the daemon has
+not said where its followers went."""
 
 
 class Held(NamedTuple, Generic[Item]):
@@ -45,13 +45,13 @@ class KeyOrder(Generic[Item]):
         self.busy: dict[bytes, int] = {}
         """How many reasons each busy key has."""
         self.queues: dict[bytes, deque[Held[Item]]] = {}
-        """The records of each key that are held back."""
+        """The held records of each key."""
         self.ready: dict[bytes, None] = {}
-        """The keys of which a held one may go, in the order in which they became so."""
+        """Keys with a record that may go, in the order in which they became ready."""
         self.loose: deque[Held[Item]] = deque()
-        """Without a key, put back."""
+        """Records without a key that were put back."""
         self._reasons: tuple[dict[Hashable, dict[int, bytes]], ...] = ({}, {}, {})
-        """By why, by source: the offsets and their keys."""
+        """By reason and source: the offsets and their keys."""
         self._held_at: dict[Hashable, dict[int, bytes]] = {}
 
     @property
@@ -68,7 +68,7 @@ class KeyOrder(Generic[Item]):
         """Whether a record of the key that comes now may go."""
         return key not in self.busy and key not in self.queues
 
-    # Reasons.
+    # Reasons why a key is busy.
 
     def occupy(self, why: int, key: bytes, source: Hashable, at: int) -> None:
         """The key is busy because of a record."""
@@ -82,7 +82,7 @@ class KeyOrder(Generic[Item]):
                 self.ready.pop(key, None)
 
     def release(self, why: int, source: Hashable, at: int) -> None:
-        """This is no reason any more, if it was one."""
+        """End a reason, if there was one."""
         own = self._reasons[why].get(source)
         if own is None or (key := own.pop(at, None)) is None:
             return
@@ -96,27 +96,27 @@ class KeyOrder(Generic[Item]):
             self.ready[key] = None
 
     def release_all(self, why: int, source: Hashable) -> None:
-        """Nothing of the source is such a reason any more."""
+        """End all reasons of this kind from the source."""
         for at in [*self.offsets(why, source)]:
             self.release(why, source, at)
 
     def release_among(self, why: int, source: Hashable, ranges: Ranges) -> None:
-        """Nothing in these ranges is such a reason any more."""
+        """End the reasons of this kind from records in these ranges."""
         for at in _among(self.offsets(why, source), ranges):
             self.release(why, source, at)
 
     def offsets(self, why: int, source: Hashable) -> Mapping[int, bytes]:
-        """The records of a source that are such reasons, and their keys."""
+        """The records of a source that are reasons of this kind, and their keys."""
         return self._reasons[why].get(source, _NONE)
 
-    # What is held back.
+    # Records that are held back.
 
     def hold(self, key: bytes, source: Hashable, at: int, item: Item) -> None:
-        """Hold a record back, behind all of its key that are."""
+        """Hold a record back, behind all held ones of its key."""
         self._queue(key, source, at).append(Held(source, at, item))
 
     def hold_first(self, key: bytes | None, source: Hashable, at: int, item: Item) -> None:
-        """Put a record back that was not handed out, before all of its key."""
+        """Put back a record that was not handed out, before all held ones of its key."""
         if key is None:
             self.loose.appendleft(Held(source, at, item))
         else:
@@ -132,9 +132,9 @@ class KeyOrder(Generic[Item]):
         return queue
 
     def next(self, fits: Callable[[Item], bool] | None = None) -> tuple[bytes | None, Item] | None:
-        """Take the next that may go, with its key; of those that fit, if it is said which do.
+        """Take the next record that may go, with its key; with ``fits``, only one that fits.
 
-        Its key is not busy by that: whoever takes it says so.
+        This does not make its key busy: the caller does.
         """
         if self.loose and (fits is None or fits(self.loose[0].item)):
             return None, self.loose.popleft().item
@@ -147,14 +147,14 @@ class KeyOrder(Generic[Item]):
         return None
 
     def first_ready(self) -> Item | None:
-        """The next that may go, which stays here."""
+        """The next record that may go, without taking it."""
         if self.loose:
             return self.loose[0].item
         key = next(iter(self.ready), None)
         return None if key is None else self.queues[key][0].item
 
     def _forget(self, key: bytes, gone: "list[Held[Item]]") -> None:
-        """These are not held back any more."""
+        """These records are no longer held back."""
         for source, at, _ in gone:
             own = self._held_at[source]
             own.pop(at, None)
@@ -192,7 +192,7 @@ class KeyOrder(Generic[Item]):
             self.loose = deque(kept)
 
     def clear_held(self) -> None:
-        """Nothing that is held back is to be handed out."""
+        """Forget all held records: nothing more is handed out."""
         self.ready.clear()
         self.loose.clear()
         self.queues.clear()
@@ -200,7 +200,7 @@ class KeyOrder(Generic[Item]):
 
 
 def _among(offsets: Mapping[int, bytes], ranges: Ranges) -> list[int]:
-    """Those in the ranges, which are normalised; in whichever way is shorter."""
+    """The offsets in the ranges, which are normalised, found in the shorter way."""
     if not offsets:
         return []
     if total(ranges) <= len(offsets):

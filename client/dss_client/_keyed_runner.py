@@ -1,15 +1,15 @@
 """Running a handler over records: many at once, those of one key one after the other.
 
 A *chain* is the records of one key under one grant (`dss_client._chains`); records without a key
-have no order. What waits here, for its key or for a free handler, has not been handed out: it is
-handed out when a handler is called with it, and not at all once its stream is taken back. After a
-silence of the daemon no handler is called before the daemon has answered, and none while the group
-is paused.
+have no order. Records that wait here, for their key or for a free handler, were not handed out: a
+record is handed out when a handler is called with it, and not at all once its stream is taken back.
+If the daemon was silent, no handler is called before it answers again, and none while the group is
+paused.
 
-Invariants: at most `concurrency` handlers run. Beside the records that wait behind a refused one, a
-bounded number waits here. A record that a handler itself acknowledged or refused stays so, however
-the handler ends. What ends the program ends the run, and is no failure of a record: raised in a
-task, it would stop the loop before anything is closed.
+Invariants: at most `concurrency` handlers run. A bounded number of records waits here, not counting
+those behind a refused one. A record that its handler acknowledged or refused stays so, however the
+handler ends. An exception that ends the program, such as `SystemExit`, ends the run and is no
+failure of a record: raised in a task, it would stop the loop before anything is closed.
 """
 
 import asyncio
@@ -35,8 +35,8 @@ RUN_QUEUED_OF_CONCURRENCY = 4
 
 Handler = Callable[["DeliveredRecord"], Awaitable[None]]
 Chains = dict[tuple["HeldGrant", bytes | None], Chain | Loose]
-"""By grant and key. Not by the grant's number: a new session counts its grants from the beginning,
-while handlers are still at work on records of the session before."""
+"""By grant and key. Not by the number of the grant: a new session counts its grants from the
+beginning, while handlers may still work on records of the session before."""
 
 
 class HandlerMisused(Exception):
@@ -72,19 +72,20 @@ class KeyedRunner:
         self._paused = False
         self._draining = False
         self._moved_on = asyncio.Event()
-        """Set, and replaced, where a record need perhaps wait no more for the end of a pause."""
+        """Set, and replaced, when a waiting record should look again whether the pause is over."""
         self._ended = False
         self._left: list[DeliveredRecord] = []
-        """Not handed out when the records ended."""
+        """Records that were not handed out when the records ended."""
         self._unfinished: list[DeliveredRecord] = []
 
     async def run(self, records: "AsyncIterator[DeliveredRecord]") -> None:
-        """Handle every record; returns when they end and all are handled that can be.
+        """Handle every record; returns when the records end and all that can be handled are.
 
-        Those that wait behind a refused one are left: it does not come any more.
+        Records that wait behind a refused one are left, because the refused one does not come
+        again.
 
         Raises:
-            DssError: the records ended by it; what was being handled is finished first.
+            DssError: the records ended with it; the running handlers have finished.
             IllegalArgument: the handler is no async function; its record stays as it is.
             BaseException: the handler raised it, and it is no `Exception`; the same.
         """
@@ -102,7 +103,7 @@ class KeyedRunner:
                 for number in range(self._concurrency)
             ]
             try:
-                # Room first: a record that was taken is never in between when this is cancelled.
+                # Room first, so that a cancellation never finds a record taken and not entered.
                 await self._room.acquire()
                 async for record in records:
                     self._dispatch(record)
@@ -131,7 +132,7 @@ class KeyedRunner:
         self._move_on()
 
     def take_no_more(self) -> None:
-        """No more records come, and what waits here is not handled."""
+        """Take no more records, and handle none of those that wait."""
         self._draining = True
         self._move_on()
 
@@ -140,7 +141,7 @@ class KeyedRunner:
         moved_on.set()
 
     def resume(self, chains: Chains) -> None:
-        """Begin with what a runner before knew of refused records; nothing waits in it."""
+        """Take over the refused records that an earlier run knew of; none of its records wait."""
         for at, chain in chains.items():
             chain.look_again()
             if not chain.is_idle:
@@ -168,7 +169,7 @@ class KeyedRunner:
         self._move_on()
 
     def refused_acked(self, grant: "HeldGrant") -> None:
-        """Something that a handler refused was acknowledged after all, and does not come again."""
+        """A refused record was acknowledged after all, and does not come again."""
         if self._ended:
             return
         for at, chain in [*self._chains.items()]:
@@ -180,7 +181,7 @@ class KeyedRunner:
     def _dispatch(self, record: "DeliveredRecord") -> None:
         grant, key = grant_behind(record).lane, record.key
         if grant.order is not None:
-            key = None  # it is the only one of its key that came
+            key = None  # no other record of its key has come
         at = (grant, key)
         chain = self._chains.get(at)
         if chain is None:
@@ -266,11 +267,12 @@ class KeyedRunner:
         chain: Chain | Loose,
         record: "DeliveredRecord",
     ) -> None:
-        """The handler raised; what it made of the end of this run is no failure of its record."""
+        """The handler raised an error; if this run was being cancelled, its record has not
+        failed."""
         if _is_cancelled() and not isinstance(error, Reject):
             self._cancelled(chain, record)
             return
-        # Where the worker was not cancelled, something that the handler awaited was.
+        # The worker was not cancelled, so it was something that the handler awaited.
         if isinstance(error, Exception):
             self._refuse_misuse(chain, record, error)
         await self._failed(chain, record, error)
@@ -287,14 +289,15 @@ class KeyedRunner:
             async with self._asking:
                 while (now := monotonic()) >= self._sure_until:
                     await self._wait_sure()
-                    # From before the question: this process may stand still behind the answer.
+                    # The time before the question: this process may stand still after the answer.
                     self._sure_until = now + YIELD_EVERY_S
         except asyncio.CancelledError:
             self._slots.put_nowait((chain, record))
             raise
 
     def _cancelled(self, chain: Chain | Loose, record: "DeliveredRecord") -> None:
-        """The handler was cancelled with this run; what follows in its chain waits for it."""
+        """The handler was cancelled with this run; later records of its chain wait for its
+        record."""
         if record.acked:
             return
         chain.refused(record)
@@ -304,7 +307,7 @@ class KeyedRunner:
     def _refuse_misuse(
         self, chain: Chain | Loose, record: "DeliveredRecord", error: Exception
     ) -> None:
-        """End the run where no handler could be called at all.
+        """End the run if the handler could not be called at all.
 
         Raises:
             HandlerMisused: its record is left as it is.
@@ -347,13 +350,13 @@ def _raise_what_ended(group: "ExceptionGroup[Exception]") -> None:
 
 
 def _is_cancelled() -> bool:
-    """Whether this worker was cancelled, whatever its handler made of it."""
+    """Whether this worker was cancelled, even if its handler hid that."""
     worker = asyncio.current_task()
     return worker is not None and bool(worker.cancelling())
 
 
 def raised_by_call(error: Exception) -> bool:
-    """Whether the call itself failed, or the await of what it returned: no frame below raised."""
+    """Whether the call itself or its await failed: no frame of the handler raised."""
     trace = error.__traceback__
     return isinstance(error, TypeError) and trace is not None and trace.tb_next is None
 

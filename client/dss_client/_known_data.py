@@ -1,7 +1,7 @@
-"""Which data a daemon has, and whether it is still the same when its connection comes back.
+"""Recognises, after a reconnect, whether the daemon still has the same data.
 
-A daemon that was restored from a backup lost what came behind that. It gives no offset to another
-record, so who goes on gets a gap; but whoever remembers what was acknowledged is to know of it.
+A daemon that was restored from a backup lost everything after the backup. It gives no offset to
+another record, so a client that goes on finds a gap; but a client that remembers acks has to know.
 """
 
 import logging
@@ -10,7 +10,7 @@ _LOG = logging.getLogger("dss_client")
 
 
 class KnownData:
-    """The incarnation of the data that one part of a client has met."""
+    """The incarnation of the data that one part of a client knows."""
 
     __slots__ = ("_incarnation", "_whose")
 
@@ -19,13 +19,13 @@ class KnownData:
         self._incarnation = incarnation
 
     def note(self, incarnation: bytes) -> None:
-        """The daemon says which it has; an older one says nothing."""
+        """Note the incarnation that the daemon names; an older daemon names none."""
         if not incarnation:
             return
         if self._incarnation not in (b"", incarnation):
             _LOG.warning(
                 "%s: the daemon has other data than before: it was restored from a backup, and what"
-                " was stored or acknowledged behind that is gone; offsets go on behind a gap",
+                " was stored or acknowledged after that backup is gone; offsets go on after a gap",
                 self._whose,
                 extra={"event": "daemon.other-data"},
             )

@@ -1,7 +1,7 @@
 """Records that `Subscription.fetch` has made of several pieces, and not handed out yet.
 
-To make many takes a while, and the process may stand still meanwhile. Invariant: what was made is
-either handed out all at once, or put back all at once, and then it comes first again.
+Making many takes a while, and the process may stand still meanwhile. Invariant: the made records
+are either handed out all at once, or put back all at once and come first again.
 """
 
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from dss_client.record import DeliveredRecord, row_of
 
 
 class MadeRecords:
-    """In the order of their pieces."""
+    """Made records, in the order of their pieces."""
 
     def __init__(self) -> None:
         self.count = 0
         self._pieces: list[tuple[Handout, list[DeliveredRecord]]] = []
 
     def make(self, handout: Handout, wanted: int) -> int:
-        """Make the next records of a piece, none of one that was stopped; how many are made now,
+        """Make the next records of a piece, unless it was stopped; returns how many are made now,
         of all pieces.
         """
         left = 0 if handout.stopped else wanted - self.count
@@ -35,7 +35,7 @@ class MadeRecords:
         return len(set(keys)) == len(keys)
 
     def handed_out(self, wanted: int, finish: Callable[[Handout], None]) -> list[DeliveredRecord]:
-        """All of them; ``finish`` is called with each piece that had no more than it gave."""
+        """Hand out all of them; ``finish`` is called with each piece that is used up."""
         handed_out: list[DeliveredRecord] = []
         for handout, records in self._pieces:
             if records:
@@ -46,7 +46,7 @@ class MadeRecords:
         return handed_out
 
     def put_back(self) -> list[Handout]:
-        """Hand out nothing; returns the pieces, which have their records again."""
+        """Hand out none; returns the pieces, which have their records again."""
         for handout, records in self._pieces:
             handout.put_back(*map(row_of, records))
         return [handout for handout, _ in self._pieces]

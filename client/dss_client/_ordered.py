@@ -1,12 +1,11 @@
 """The records of an ordered subscription on their way to the program, one of a key at a time.
 
-`_key_order` has the rule; here it meets grants, pieces and acks. A record that is acknowledged
-before the next is asked for, by far the usual case, makes no key busy: what was handed out last is
-*in hand*, and is looked at when the next is taken. As long as keys are busy, each ack is told at
-once: the acks are *watched*.
-Invariants: a record that is handed out by itself was set aside in its piece first. Of a record that
-was refused, and of what a batch had of its key behind it, no ack is reported until the daemon's
-word: they come again.
+`_key_order` has the rule; this module applies it to grants, pieces and acks. Usually a record is
+acknowledged before the next one is asked for, and makes no key busy: the last hand-out is *in
+hand*, and is only looked at when the next record is taken. While keys are busy, each ack is
+reported here at once: the acks are *watched*. Invariants: a record that is handed out by itself was
+set aside in its piece first. No ack is reported of a refused record, nor of later records of its
+key in the same batch, until the daemon has said where they went: they come again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -45,12 +44,12 @@ class Aside(NamedTuple):
         return self.row[0]
 
     def record(self) -> DeliveredRecord:
-        """As the user gets it."""
+        """The record as the user gets it."""
         return made_of(self.handout.kind, self.handout, self.row)
 
 
 def order_of(grant: "HeldGrant") -> "Ordered | None":
-    """What sees to the order of its keys, if they have one."""
+    """The keeper of the order of the grant's keys, if they have one."""
     return cast("Ordered | None", grant.order)
 
 
@@ -59,7 +58,7 @@ class Ordered:
 
     def __init__(self, arrived: Callable[[], None]) -> None:
         self.interrupted = False
-        """Whoever hands out one by one has to look again at what comes next."""
+        """Set when the loop that hands out one by one has to look again for the next record."""
         self.paused = False
         self._rule: KeyOrder[Aside] = KeyOrder()
         self._hand: Sequence[DeliveredRecord] | DeliveredBatch = ()
@@ -67,15 +66,15 @@ class Ordered:
         """Offsets whose acks are not reported."""
         self._watched: set[HeldGrant] = set()
         self._dispatched: dict[HeldGrant, set[int]] = {}
-        """Records that a run has taken and not given to a handler."""
+        """Records that a run has taken and given to no handler yet."""
         self._begun: set[tuple[HeldGrant, int]] = set()
         """Records that handlers have."""
         self._moved: dict[HeldGrant, set[int]] = {}
-        """Records that handlers have and the daemon has moved: refusing them does nothing."""
+        """Records that handlers have and the daemon has moved: a refusal of them does nothing."""
         self._arrived = arrived
 
     def set_paused(self, paused: bool) -> None:
-        """Give out nothing of what is held back, or go on."""
+        """Hand out no held record, or go on."""
         self.note_hand()
         self.paused = paused
 
@@ -90,12 +89,12 @@ class Ordered:
         return self._rule.is_quiet
 
     def may_all_go(self) -> bool:
-        """Whether every record that comes may go, but for a second one of its key."""
+        """Whether every record that comes may go, except a second one of its key."""
         self.note_hand()
         return self._rule.is_quiet
 
     def carrier(self) -> "Handout | None":
-        """A piece of which a record that was held back may go now."""
+        """A piece with a held record that may go now."""
         aside = None if self.paused else self._rule.first_ready()
         return None if aside is None else aside.handout
 
@@ -104,11 +103,11 @@ class Ordered:
     def one_by_one(
         self, handout: "Handout", *, is_current: bool, resume_at: float
     ) -> Iterator[DeliveredRecord]:
-        """What was held back, then what the piece has: each is handed out when it is taken."""
+        """The held records, then those of the piece: each is handed out when it is taken."""
         self.note_hand()
         self.interrupted = False
         if is_current:
-            handout.rows()  # only then it is known whether it has any
+            handout.rows()  # only after this it is known whether there are any
         yield from self._held_back(resume_at)
         if not is_current or handout.stopped or monotonic() >= resume_at:
             return
@@ -118,8 +117,9 @@ class Ordered:
             yield from self._watched_ones(handout, resume_at)
 
     def _quietly(self, handout: "Handout", resume_at: float) -> Iterator[DeliveredRecord]:
-        """As long as no key is busy: each is acknowledged before the next is asked for."""
-        # Bound to names and kept short: this loop runs once a record. It is that of `Subscription`.
+        """The loop while no key is busy: each record is acknowledged before the next is asked
+        for."""
+        # Names bound and body kept short: this runs once a record, like the loop of `Subscription`.
         clock, kind, acks = monotonic, handout.kind, handout.acks
         rows = islice(handout.rows(), FLUSH_RECORDS)
         for offset, subject, key, payload, headers, timestamp_us in rows:
@@ -143,7 +143,7 @@ class Ordered:
                 return
 
     def _watched_ones(self, handout: "Handout", resume_at: float) -> Iterator[DeliveredRecord]:
-        """As long as keys are busy."""
+        """The loop while keys are busy."""
         rule, grant = self._rule, handout.grant
         for row in islice(handout.rows(), FLUSH_RECORDS):
             key = row[2]
@@ -180,10 +180,10 @@ class Ordered:
         at_hand: "Callable[[], Handout | None]",
         finish: "Callable[[Handout], None]",
     ) -> list[Aside]:
-        """Up to so many records, each of another key, which are busy by that for this reason.
+        """Pick up to so many records, each of another key; this makes their keys busy.
 
         They are not handed out by that. ``at_hand`` gives the piece to take from; ``finish`` is
-        called with those that have no more.
+        called with each piece that is used up.
         """
         self.note_hand()
         picked: list[Aside] = []
@@ -217,7 +217,7 @@ class Ordered:
                 return
 
     def _next(self, why: int) -> Aside | None:
-        """The next of what was held back; its key is busy by that."""
+        """The next held record that may go; its key is busy from now on."""
         rule = self._rule
         while not self.paused and (found := rule.next()) is not None:
             key, aside = found
@@ -228,7 +228,7 @@ class Ordered:
         return None
 
     def put_back(self, aside: Aside) -> None:
-        """It was picked and is not handed out."""
+        """Put back a picked record that is not handed out."""
         if not aside.grant.stopped:
             self._rule.hold_first(aside.row[2], aside.grant, aside.at, aside)
         self._rule.release(OUT, aside.grant, aside.at)
@@ -244,7 +244,7 @@ class Ordered:
             grant.acks.watch(partial(self._acked_one, grant))
 
     def note_hand(self) -> None:
-        """See what became of what was handed out last: its keys are busy where it is unsettled."""
+        """Look at the last hand-out: the keys of its unsettled records are busy."""
         hand, self._hand = self._hand, ()
         if isinstance(hand, DeliveredBatch):
             self._note_batch(hand)
@@ -266,13 +266,13 @@ class Ordered:
     # Batches.
 
     def in_hand(self, last: Sequence[DeliveredRecord] | DeliveredBatch) -> None:
-        """They are what was handed out last."""
+        """Note the last hand-out."""
         self._hand = last
 
     def batch(self, handout: "Handout | None") -> DeliveredBatch | None:
-        """What may go, of one piece: of what was held back, else of this one.
+        """The records of one piece that may go: held ones first, else of this piece.
 
-        Of a key all that is there may go, in order. It is handed out by that.
+        All present records of a key may go together, in order. They are handed out by this call.
         """
         asides = self._ready_of_a_piece()
         if not asides and handout is not None:
@@ -315,12 +315,12 @@ class Ordered:
     # Runs.
 
     def dispatch(self, aside: Aside) -> DeliveredRecord:
-        """A run takes what was picked: its key is busy until it was told what became of it."""
+        """A run takes a picked record: its key is busy until the run says what became of it."""
         self._dispatched.setdefault(aside.grant, set()).add(aside.at)
         return aside.record()
 
     def begins(self, record: DeliveredRecord) -> bool:
-        """A handler is to get it; not if the daemon took it back meanwhile."""
+        """A handler is about to get the record; False if the daemon took it back meanwhile."""
         grant, at = record._source.grant, record._at
         dispatched = self._dispatched.get(grant, set())
         if at not in dispatched:
@@ -330,17 +330,17 @@ class Ordered:
         return True
 
     def returned(self, record: DeliveredRecord) -> None:
-        """The run is done with it; records that no handler has got may still be `left`."""
+        """The run is done with the record; one that no handler got may still be `left`."""
         grant, at, key = record._source.grant, record._at, record.key
         if at in self._dispatched.get(grant, ()):
             return
         if (grant, at) in self._begun and key is not None and not self._is_settled(grant, at):
-            # Its handler was cancelled: whoever takes records next has it refused.
+            # Its handler was cancelled: whoever takes records next refuses it.
             self._is_busy(OUT, grant, at, key)
         self._let_go(grant, at)
 
     def _is_settled(self, grant: "HeldGrant", at: int) -> bool:
-        """Whether nothing waits for what a handler had."""
+        """Whether nothing waits any more for a record that a handler had."""
         moved = at in self._moved.get(grant, ())
         return moved or grant.over or grant.has_acked(at) or grant.has_refused(at)
 
@@ -351,7 +351,7 @@ class Ordered:
         self._look()
 
     def left(self, record: DeliveredRecord) -> None:
-        """A run ended that had taken it; no handler got it."""
+        """A run that had taken the record ended before any handler got it."""
         grant, at = record._source.grant, record._at
         dispatched = self._dispatched.get(grant, set())
         if at in dispatched:
@@ -360,13 +360,13 @@ class Ordered:
             self._rule.hold_first(record.key, grant, at, aside)
         self._let_go(grant, at)
 
-    # What becomes of what was handed out.
+    # The fate of records that were handed out.
 
     def _is_void(self, grant: "HeldGrant", at: int) -> bool:
         return at in self._void.get(grant, ())
 
     def _acked_one(self, grant: "HeldGrant", at: int) -> bool:
-        """One is acknowledged; whether that counts."""
+        """One record is acknowledged; returns whether that counts."""
         if self._void and self._is_void(grant, at):
             return False
         self._rule.release(OUT, grant, at)
@@ -392,11 +392,11 @@ class Ordered:
     def refused(self, grant: "HeldGrant", ranges: Ranges) -> Ranges:
         """Ranges are refused; returns those that are to be charged.
 
-        What was handed out of the same keys behind it is refused with it, and comes again.
+        Later records of the same keys that were handed out are refused too, and come again.
         """
         self.note_hand()
         if grant.level != MAIN or grant.over:
-            # Nothing of a key comes from a retry queue behind what is unsettled.
+            # In a retry queue no later record of a key comes while one is unsettled.
             self._rule.release_among(OUT, grant, normalised(ranges))
             self._look()
             return ranges
@@ -418,7 +418,8 @@ class Ordered:
     def _first_of_keys(
         self, grant: "HeldGrant", ranges: Ranges
     ) -> tuple[list[int], dict[bytes, int]]:
-        """Which of these are charged; and of each key the first, which waits for a word."""
+        """The refused records that are charged, and the first of each key, which waits for a
+        word."""
         out = self._rule.offsets(OUT, grant)
         handled = self._rule.offsets(HANDLED, grant)
         moved, void = self._moved.get(grant, ()), self._void.get(grant, ())
@@ -433,7 +434,7 @@ class Ordered:
         return charged, first
 
     def _look(self) -> None:
-        """Something was settled."""
+        """Something was settled: look whether held records may go."""
         rule = self._rule
         if rule.ready or rule.loose:
             self.interrupted = True
@@ -443,10 +444,10 @@ class Ordered:
                 grant.acks.watch(None)
             self._watched.clear()
 
-    # What the daemon says.
+    # The messages of the daemon.
 
     def taken_back(self, grant: "HeldGrant", ranges: Ranges) -> None:
-        """The daemon moved these: it has said where what was refused went."""
+        """The daemon moved these records, so it has said where the refused ones went."""
         self.note_hand()
         self._rule.release_among(REFUSED, grant, ranges)
         if void := self._void.get(grant):
@@ -454,9 +455,10 @@ class Ordered:
         self._moves(grant, ranges)
 
     def asked_back(self, grant: "HeldGrant", ranges: Ranges) -> bool:
-        """The daemon moves these if the program has the first one still; whether it has.
+        """The daemon moves these records if the program still has the first one; returns whether it
+        has.
 
-        What was handed out of them it has had for as long as it may.
+        The program has had them for as long as the ack wait allows.
         """
         self.note_hand()
         first = ranges[0][0]
@@ -478,7 +480,7 @@ class Ordered:
         self._look()
 
     def stopped(self, grant: "HeldGrant") -> None:
-        """Nothing of the grant is handed out any more."""
+        """Nothing more of the grant is handed out."""
         self.note_hand()
         self._rule.drop_all(grant)
         self._rule.release_all(REFUSED, grant)
@@ -486,7 +488,8 @@ class Ordered:
         self._look()
 
     def over(self, grant: "HeldGrant") -> bool:
-        """Nothing of it is settled any more; whether the program still has records of it."""
+        """The grant is over, and no record of it can be settled; returns whether the program has
+        any."""
         self._void.pop(grant, None)
         self._moved.pop(grant, None)
         self._rule.release_all(REFUSED, grant)
@@ -494,7 +497,7 @@ class Ordered:
         return bool(self._rule.offsets(OUT, grant))
 
     def give_up(self, grant: "HeldGrant") -> None:
-        """The program has had the records of a grant that is over for as long as it may."""
+        """The ack wait is over for the program's records of a grant that is over."""
         self._rule.release_all(OUT, grant)
         self._look()
 
@@ -504,15 +507,15 @@ class Ordered:
 
 
 def _is_acked(record: DeliveredRecord) -> bool:
-    """As `DeliveredRecord.acked`, which threads have another of."""
+    """As `DeliveredRecord.acked`, which the classes for threads override."""
     source = record._source
     source.note(record._at + 1)
     return source.grant.has_acked(record._at)
 
 
 def _are_acked_in_order(records: Sequence[DeliveredRecord]) -> bool:
-    """Whether nothing need be looked at: they were acknowledged one behind the other, as by far
-    most are, and not reported yet."""
+    """Whether the records were acknowledged one after the other and not reported yet, as most are:
+    then nothing else need be looked at."""
     first, last = records[0], records[-1]
     acks = first._source.acks
     return acks is last._source.acks and acks.run_has(first._at, last._at)

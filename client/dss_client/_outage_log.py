@@ -21,7 +21,7 @@ class Outage:
         self._away = False
 
     def began(self, reason: DssError) -> None:
-        """The connection is lost, and tried for again."""
+        """The connection is lost, and is being made again."""
         if not self._away:
             self._away = True
             said = "%s lost its connection to %s and keeps trying: %s"

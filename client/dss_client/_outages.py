@@ -1,8 +1,8 @@
 """What becomes of a call while the daemon is away: whether it is made again.
 
-Once a daemon has been heard, a call waits for it without end, and whoever made it bounds that. A
-call that may have been done is made again only where that does no harm. Invariant: what the daemon
-refused is never asked again.
+Once a daemon has answered, calls wait for it without end; the caller bounds that. A call that may
+have taken effect is repeated only if that does no harm. Invariant: a call that the daemon refused
+is never repeated.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ FIRST_ANSWER_S = 30.0
 store takes less, and a wrong address where nothing ever answers is reported."""
 
 LOSSES_OF_A_CALL_MAX = 8
-"""So often the connection may be lost under one question: it may be what ends the daemon."""
+"""How often the connection may be lost during one call: the call may be what ends the daemon."""
 
 
 Answer = TypeVar("Answer")
@@ -38,7 +38,7 @@ class Outages:
         self._patient = patient
         self._heard = False
         self._met_s: float | None = None
-        """When a peer there first went away without an answer."""
+        """When a peer first went away without ever having answered."""
         self._log = Outage("the client", endpoint)
 
     def heard(self) -> None:
@@ -54,18 +54,20 @@ class Outages:
             return False
         if self._met_s is None and not isinstance(error, Unreachable):
             self._met_s = monotonic()
-        # A first call that a kill cut short: the daemon is there again soon, or it was none.
+        # A kill cut the first call short: a daemon would be there again soon.
         met = self._met_s is not None and monotonic() - self._met_s < FIRST_ANSWER_S
         return self._heard or met
 
     def as_told(self, error: DssError) -> DssError:
-        """The error to raise of a repeatable call: a peer that never answered was never there."""
+        """The error to raise for a repeatable call: a peer that never answered counts as never
+        there."""
         if self._patient and not self._heard and isinstance(error, OutcomeUnknown):
             return Unreachable(endpoint=self._endpoint)
         return error
 
     async def over(self, call: Callable[[], Awaitable[Answer]], *, repeats: bool) -> Answer:
-        """What a call gives, made again over outages; `repeats`: also one that may have been done.
+        """The result of a call, repeated over outages; ``repeats``: even if it may have taken
+        effect.
 
         Raises:
             DssError: what the daemon refuses it with, or that it was never there.

@@ -1,7 +1,7 @@
 """The name of a client that was given none: who runs which program where.
 
-So an operator who sees it beside a stream knows whom to ask. Invariant: it is a legal name, and no
-two living clients have the same: its end is random.
+So an operator who sees it at a stream knows whom to ask. Invariant: it is a legal name, and no two
+living clients have the same, as its end is random.
 """
 
 import os
@@ -11,10 +11,11 @@ import sys
 from pathlib import Path
 
 OWN_NAME_PART_CHARS_MAX = 32
-"""Of user, host and program in a made-up name, which is then half as long as a name may be."""
+"""How long user, host and program may be in a made-up name: half of the longest name."""
 
 OWN_NAME_RANDOM_BYTES = 3
-"""Processes of one number on hosts of one name are few; 16 million ends are enough."""
+"""How many random bytes: few processes share host name and process id, and 16 million values are
+enough."""
 
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._]+")

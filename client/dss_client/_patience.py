@@ -1,16 +1,16 @@
-"""How long one goes on with what a daemon that was lost has to answer.
+"""How long a client repeats a request while the daemon is away.
 
-Invariant: a daemon that stays away is given up, and so is one that is lost again and again by the
-same request, whose fault that may be. One that was heard between two losses was away twice, however
-long the work takes that both of them hit. No clock and no loop in here.
+Invariant: it gives up a daemon that stays away, or that goes away again and again during the same
+request, which may be the cause. A daemon that was heard between two losses went away twice, however
+long the work takes that both of them interrupt. This module has no clock and no loop.
 """
 
 from dss_client.limits import AWAY_S
 
 LOSSES_MAX = 160
-"""How often a daemon may be lost while one request, or the reading of one chunk, is tried again: it
-may be that which ends it. A lease is renewed each 4 s, so what is refused by a daemon that is heard
-between is given up after ten minutes too."""
+"""How often the daemon may be lost while one request, or the read of one chunk, is repeated: the
+request may be what ends it. A lease is renewed every 4 s, so a daemon that answers in between is
+given up after ten minutes too."""
 
 
 class Patience:
@@ -23,7 +23,8 @@ class Patience:
         self._failed_s = float("-inf")
 
     def lasts(self, now_s: float, heard_s: float) -> bool:
-        """Whether to ask again, as the request failed now, and something was heard then."""
+        """Whether to repeat the request, which failed now; the daemon was heard last at that
+        time."""
         if heard_s >= self._failed_s:
             self._losses += 1
             self._lost_s = now_s

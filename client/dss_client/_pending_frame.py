@@ -1,7 +1,7 @@
 """Records of one stream that travel together, and what became of them.
 
-Invariant: a frame is settled once. One whose records were routed anew, to several streams, is
-settled once each of its parts is. It knows nothing of sequences but its own, and of no connection.
+Invariant: a frame is settled once. If its records were routed anew to several streams, it is
+settled when all its parts are. It knows only its own sequence, and no connection.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ class Ack:
     stream: str
     """As TOPIC/ORDINAL/PARTITION."""
     offset: int
-    """Of the record, or of the first of `records`."""
+    """The offset of the record, or of the first of `records`."""
     append_time_us: int
     """When the daemon stored it, microseconds since 1970."""
     durability: str
     """What this ack promises: ``sync``: on disk; ``os``: written, and lost if the machine fails."""
     repeated: bool
-    """Whether it had been stored before: this answers a resend after a lost connection."""
+    """Whether the daemon had stored it before: this answers a resend after a lost connection."""
     records: int = 1
 
     @property
@@ -72,19 +72,19 @@ class PendingFrame:
 
     def __init__(self, timestamp_us: int, subject: str = "") -> None:
         self.timestamp_us = timestamp_us
-        """When its first record was gathered."""
+        """When its first record was added."""
         self.payloads: list[bytes] = []
         self.keys: list[bytes | None] = []
         self.hashes: list[int | None] = []
         self.subject = subject
-        """Of every record, as long as `subjects` is None."""
+        """The subject of every record, unless `subjects` is given."""
         self.subjects: list[str] | None = None
         self.headers: dict[int, Headers] = {}
-        """By row; most records have none."""
+        """Headers by row; most records have none."""
         self.timestamps_us: dict[int, int] = {}
-        """By row, where the user chose one."""
+        """Times by row, where the user chose one."""
         self.columns: Columns | None = None
-        """Set for a frame that was not gathered record by record."""
+        """The columns of a frame that was not built record by record."""
         self.size_bytes = 0
         self.sequence = 0
         self.encoded = b""
@@ -95,13 +95,13 @@ class PendingFrame:
         self.awaited = False
         """Whether someone will be told of its failure."""
         self.parts: tuple[PendingFrame, ...] = ()
-        """Set where its records were routed anew, to several streams."""
+        """The frames of its records, if these were routed anew to several streams."""
         self.places: Sequence[int] = ()
-        """By row, where it has parts: its place in all of them, one behind the other."""
+        """By row, if it has parts: the position in all parts, one after the other."""
         self.part_starts: list[int] = []
-        """The place of the first row of each part."""
+        """The position of the first row of each part."""
         self.whole: PendingFrame | None = None
-        """The frame that it is a part of."""
+        """The frame that this one is a part of."""
         self.waiters: list[asyncio.Future[None]] = []
 
     @classmethod
@@ -113,7 +113,7 @@ class PendingFrame:
         return pending
 
     def note_subject(self, row: int, subject: str) -> None:
-        """The record at the row has the subject, which is not that of all before it."""
+        """The record at the row has a subject that differs from the ones before."""
         if self.subjects is None:
             self.subjects = [self.subject] * row
         self.subjects.append(subject)
@@ -132,21 +132,21 @@ class PendingFrame:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether someone will be told of its failure, or of that of what it is a part of."""
+        """Whether somebody will see its failure, or that of the frame that it is a part of."""
         return self.awaited or (self.whole is not None and self.whole.is_awaited)
 
     def split(
         self, parts: "Mapping[int, Columns]", places: Sequence[int]
     ) -> "dict[int, PendingFrame]":
-        """Its records as frames of their own, which settle this one once all of them are."""
-        # The whole keeps the bytes that are counted, and gives them back when it is settled.
+        """Divide its records into frames, which settle this one once all of them are settled."""
+        # The whole frame keeps the counted bytes, and gives them back when it is settled.
         made = {partition: PendingFrame.of(columns, 0) for partition, columns in parts.items()}
         for part in made.values():
             part.whole = self
         self.places = places
         sizes = [columns.records for columns in parts.values()]
         self.part_starts = list(accumulate(sizes[:-1], initial=0))
-        # Last: a thread that asks for a place meanwhile finds all of this, or none.
+        # Last: a thread that asks for a position meanwhile finds all of this, or nothing.
         self.parts = tuple(made.values())
         self._let_go()
         return made
@@ -171,7 +171,7 @@ class PendingFrame:
         )
 
     async def outcomes(self) -> list[Ack]:
-        """Wait until it is settled; one ack a frame that it was stored as.
+        """Wait until it is settled; returns an ack for each stored frame.
 
         Raises:
             DssError: it failed, or a part of it.
@@ -186,7 +186,7 @@ class PendingFrame:
         """Wait until it is settled; the ack of the record at the row.
 
         Raises:
-            DssError: the record was not stored, or nobody knows.
+            DssError: the record was not stored, or its outcome is unknown.
         """
         self.awaited = True
         await self.wait()
@@ -197,7 +197,7 @@ class PendingFrame:
         return replace(part.ack, offset=part.ack.offset + row, records=1)
 
     def place_of(self, row: int) -> "tuple[PendingFrame, int]":
-        """The frame that the record at the row travels in, and its row there."""
+        """The frame that has the record of the row, and the row in that frame."""
         if not self.parts:
             return self, row
         place = self.places[row]
@@ -211,14 +211,14 @@ class PendingFrame:
         return [self.ack]
 
     async def wait(self) -> None:
-        """Wait until it is settled, one way or the other."""
+        """Wait until it is settled, with or without success."""
         if not self.settled:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self.waiters.append(waiter)
             await waiter
 
     def settle(self, ack: Ack | None, error: DssError | None) -> None:
-        """Give it its outcome, wake who waits for it, let go of its records."""
+        """Settle it: keep the outcome, wake the waiters, drop the records."""
         assert not self.settled
         self.ack = ack
         self.error = error
@@ -229,7 +229,7 @@ class PendingFrame:
                 waiter.set_result(None)
 
     def _let_go(self) -> None:
-        """Nobody asks it for its records any more."""
+        """Drop the records: nobody asks for them any more."""
         self.columns = None
         self.payloads, self.keys, self.hashes, self.subjects = [], [], [], None
         self.headers, self.timestamps_us = {}, {}

@@ -1,6 +1,6 @@
 """The pings of one call: each answer is a sign of life, and ends what the client doubts.
 
-Invariant: whoever waits for an answer is told once it has come, or once the call is lost.
+Invariant: each waiter is woken when its answer has come, or when the call is lost.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ class Pings:
         self._tokens = tokens
         self._send = send
         self._asked: dict[int, tuple[float, asyncio.Future[None]]] = {}
-        """By token: when it was asked, and who waits for the answer."""
+        """By token: when the ping was sent, and the waiters for the answer."""
 
     def ask(self) -> "asyncio.Future[None]":
-        """Ping; done once that was answered."""
+        """Send a ping; the future is done when it is answered."""
         token = next(self._tokens)
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asked[token] = monotonic(), answered
@@ -41,7 +41,7 @@ class Pings:
         return answered
 
     def ask_again(self) -> None:
-        """Ping, unless an answer is waited for."""
+        """Send a ping, unless one is unanswered."""
         if not self._asked:
             self.ask()
 
@@ -54,12 +54,12 @@ class Pings:
             _tell(answer)
 
     def end(self) -> None:
-        """The call is lost: who waits only wants to know whether to go on, and nothing does."""
+        """The call is lost: wake the waiters, which then find that nothing goes on."""
         for _, answer in self._asked.values():
             _tell(answer)
 
     async def go_on(self) -> NoReturn:
-        """Ping again and again.
+        """Send pings again and again.
 
         Raises:
             ConnectionLostError: the daemon does not answer.

@@ -1,17 +1,18 @@
 """The Produce call of one producer: frames out, answers in, and again after a loss.
 
-It sends at once when nothing is in flight. Else records gather: of a stream that has nothing in
-flight for at most `GATHER_MS`, of another until its answer comes or their frame is full. So the
-later the daemon answers, the larger the frames are and the less each record costs it. Invariant:
+It sends at once when nothing is in flight. Otherwise records gather: for a stream without a frame
+in flight at most `GATHER_MS`, for another one until its answer comes or the frame is full. So the
+slower the daemon answers, the larger the frames are, and the less each record costs it. Invariant:
 an accepted frame stays here until it is settled. After a lost connection everything in flight is
-sent again with its sequences, so the daemon tells what it has stored already; only closing the
-producer leaves an outcome unknown.
+sent again with its sequences, so the daemon answers for frames that it has stored already; only
+closing the producer leaves an outcome unknown.
 
-A topic that moved to other streams is followed. The queues are held: nothing new is sent, until
-everything in flight has its answer under the old description. Then the topic is described anew, and
-what is not stored is routed by that, the oldest first, as of a new producer. A key had one stream
-before and has one now, so its records stay in order. So it is too where the daemon has forgotten
-the producer: over the call that it learns that by, every stream tells what became of its frames.
+If the topic moved to other streams, the producer follows. The queues are held: nothing new is sent
+until everything in flight is answered under the old description. Then the topic is described anew,
+and the frames that were not stored are routed by that, the oldest first, as frames of a new
+producer. A key had one stream before and has one now, so its records stay in order. The same
+happens if the daemon has forgotten the producer: on the call that reports it, every stream answers
+for its frames.
 """
 
 import asyncio
@@ -47,8 +48,8 @@ from dss_core.producer_ids import new_producer_id
 from dss_core.routing import SWITCHES
 
 REQUEST_BYTES_USUAL = 1_000 << 10
-"""One request of a producer, where so much waits: several frames share the cost of a message on
-both sides, and of a sync in the daemon."""
+"""How many waiting bytes one request of a producer takes: several frames share the cost of a
+message on both sides, and of a sync in the daemon."""
 
 CROWDED_FRAMES = 8
 """After so many full frames, senders that may wait let the loop run once."""
@@ -64,9 +65,9 @@ class ProduceCall:
     def __init__(self, connection: Connection, topic: Topic, *, buffer_bytes: int) -> None:
         partitions = topic.producing.partitions
         self.routes = Routes(topic)
-        """Another object once the topic has moved."""
+        """The description of the topic; replaced when the topic has moved."""
         self.room_bytes = buffer_bytes
-        """How much more may be accepted."""
+        """How many more bytes may be accepted."""
         self.crowded = False
         """Enough was accepted for now: callers that can wait let the loop run."""
         self.open_frames: list[PendingFrame | None] = [None] * partitions
@@ -76,20 +77,20 @@ class ProduceCall:
         self._topic = topic
         self._queues = _queues(topic)
         self._later_queues: list[FrameQueue] = []
-        """What follows them, while frames are routed anew."""
+        """Frames that came while others are routed anew."""
         self._gathering: dict[int, None] = {}
         self._ready: dict[int, FrameQueue] = {}
         self._flying: dict[int, FrameQueue] = {}
         self._due = False
         self._carried: list[bytes] = []
-        """Taken, but too large for the last request: it leads the next one."""
+        """A frame that was taken, but was too large for the last request: it leads the next one."""
         self._closed_frames = 0
         self._gather_timer: asyncio.TimerHandle | None = None
         self._wake = asyncio.Event()
         self._room_waiters: deque[asyncio.Future[None]] = deque()
         self._stopped = False
         self._held_by: DssError | None = None
-        """The refusal behind which a new producer goes on, once the topic is described anew."""
+        """The refusal after which a new producer goes on, once the topic is described anew."""
         self._failed: DssError | None = None
         self._failures = UntoldFailures()
         self._backoff = Backoff()
@@ -140,11 +141,11 @@ class ProduceCall:
             self._queue(partition, frame)
 
     def add(self, routes: Routes, partition: int, frame: PendingFrame) -> None:
-        """Take in a whole frame, behind what was gathered for its partition.
+        """Take in a whole frame, behind the gathered records of its partition.
 
         Args:
-            routes: what it was routed by; if that is not `routes` any more, it is routed anew.
-            partition: where it goes to, by those.
+            routes: the routing that it was built by; if that is outdated, the frame is routed anew.
+            partition: its partition by that routing.
             frame: its records.
 
         Raises:
@@ -168,11 +169,11 @@ class ProduceCall:
             raise BufferFull(limit=self._buffer_bytes)
 
     async def pause(self) -> None:
-        """Let what was accepted be sent."""
+        """Let the loop run, so that accepted records are sent."""
         await asyncio.sleep(0)
 
     async def room(self) -> None:
-        """Wait until something was settled."""
+        """Wait until something is settled."""
         if self._failed is not None:
             return
         self._due = True
@@ -182,7 +183,7 @@ class ProduceCall:
         await waiter
 
     async def room_for(self, size_bytes: int) -> None:
-        """Wait until there is room for so much, or nothing else is there."""
+        """Wait until there is room for so many bytes, or the buffer is empty."""
         while (
             self._failed is None
             and self.room_bytes < size_bytes
@@ -213,7 +214,7 @@ class ProduceCall:
         self._wake.set()
 
     def _schedule(self) -> None:
-        """Something gathers: send it now when nothing is in flight, else soon."""
+        """Records gather: send them now if nothing is in flight, else soon."""
         if not self._flying:
             self._gather_over()
         elif self._gather_timer is None:
@@ -243,9 +244,9 @@ class ProduceCall:
                 await asyncio.sleep(self._backoff.pause_s())
 
     async def _go_on(self) -> DssError | None:
-        """Serve a call, and learn anew what the topic is where its end asks for that.
+        """Serve a call, and describe the topic anew if its end asks for that.
 
-        Returns the reason why it cannot be gone on with for now, or at all; None where it can.
+        Returns why it cannot go on now, or at all; None if it can.
         """
         if self._held_by is None or self._flying:
             reason = await self._serve()
@@ -279,7 +280,7 @@ class ProduceCall:
         return reasons[0]
 
     async def _adopt(self, topic: Topic) -> None:
-        """Go on by a description; by one of a later epoch once nothing is in flight any more."""
+        """Go on by a description; if it has a later epoch, once nothing is in flight any more."""
         before = self._topic
         is_moved = topic.topic_epoch != before.topic_epoch
         is_same = topic.topic_id == before.topic_id
@@ -308,11 +309,11 @@ class ProduceCall:
                 queue.producer_id = producer_id
 
     async def _route_anew(self, routes: Routes) -> None:
-        """What is not settled goes where it belongs now, and so does what comes meanwhile.
+        """Route all unsettled frames, and those that come meanwhile, to where they belong now.
 
-        Where the topic was removed and made anew, that is also what was in flight.
+        If the topic was removed and made anew, these include the frames in flight.
         """
-        # Sequences begin at 0 again, which only a producer that nobody knows may do.
+        # Sequences begin at 0 again, which only a new producer may do.
         self._later_queues = _queues(self._topic)
         for queue in self._queues:
             queue.come_back()
@@ -383,7 +384,7 @@ class ProduceCall:
         return frames
 
     def _next_encoded(self) -> bytes:
-        """A frame of the next queue in turn; empty where that queue has none to send."""
+        """A frame of the next queue in turn; empty if that queue has none to send."""
         partition = next(iter(self._ready))
         queue = self._ready.pop(partition)
         frame = queue.take()
@@ -397,7 +398,7 @@ class ProduceCall:
 
     def _close_gathered(self) -> None:
         for partition in list(self._gathering):
-            # Behind a frame in flight it goes on gathering: its answer sends what came meanwhile.
+            # Behind a frame in flight, records go on gathering: its answer sends them.
             if self._queues[partition].is_idle:
                 self.close(partition)
 
@@ -425,7 +426,7 @@ class ProduceCall:
                 self._on_ack(ack)
             for refusal in reply.refusals:
                 self._on_refusal(refusal)
-            # Not before an answer: a daemon that only accepts connections is not back yet.
+            # Wait for an answer: a daemon that only accepts connections is not back yet.
             self._backoff.reset()
             self._outage.ended()
             self._after_answers()
@@ -450,7 +451,7 @@ class ProduceCall:
     def _on_refusal(self, item: wire.ProduceRefusal) -> None:
         error = error_from_wire(item.error)
         if isinstance(error, PASSING):
-            # Nothing is wrong with the frame: it is sent again over a new call.
+            # The frame is not at fault: it is sent again over a new call.
             raise ConnectionLostError(error)
         queue = self._queues[item.partition]
         if isinstance(error, BEGIN_ANEW):
@@ -491,7 +492,7 @@ class ProduceCall:
                 waiter.set_result(None)
 
     def _give_back(self, frame: PendingFrame, ack: Ack | None, error: DssError | None) -> None:
-        """Settle a frame, and what it was the last part of."""
+        """Settle a frame, and the frame that it was the last open part of."""
         self.room_bytes += frame.size_bytes
         frame.settle(ack, error)
         whole = frame.whole
@@ -500,7 +501,7 @@ class ProduceCall:
             self._give_back(whole, whole.parts[0].ack, errors[0] if errors else None)
 
     def _fail(self, error: DssError) -> None:
-        """Nothing can be published any more: every frame fails, and so does what comes."""
+        """Nothing can be published any more: fail every frame, and all that come later."""
         self._failed = error
         frames = self._unsettled()
         frames.extend(frame for frame in self.open_frames if frame is not None)
@@ -516,6 +517,6 @@ class ProduceCall:
 
 
 def _queues(topic: Topic) -> list[FrameQueue]:
-    """Of a producer that begins now, one a partition."""
+    """The queues of a producer that begins now, one for each partition."""
     producer_id = new_producer_id(topic.producers_begin_us)
     return [FrameQueue(number, producer_id) for number in range(topic.producing.partitions)]

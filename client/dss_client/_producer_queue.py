@@ -7,13 +7,13 @@ keeps its own until it is settled, so that sending it again is harmless::
        ▲            │ lost: sent again, in order, with the same sequences
        └────────────┘ an earlier frame was refused: renumbered behind it
 
-A frame that came back for a gap is certainly not stored. But a daemon that dies takes the next
-frame after it, whatever its sequence; so where the connection is lost before all that is behind
-such a frame has come back, they are sent again together.
+A frame that came back because of a gap is certainly not stored. But after a restart the daemon
+accepts the next frame of a producer, whatever its sequence. So if the connection is lost before all
+frames behind a refused one have come back, they are sent again together.
 
-A queue is *held* once its topic has moved, or its producer was forgotten: nothing is sent for the
-first time any more, what is in flight gets its answers, and what is certainly not stored is kept to
-be routed anew.
+A queue is *held* once its topic has moved, or its producer was forgotten: no frame is sent for the
+first time any more, the frames in flight get their answers, and those that are certainly not stored
+are kept to be routed anew.
 
 Invariant: frames are stored in the order of their records; every frame is settled exactly once;
 `size_bytes` of everything unsettled is what the producer counts.
@@ -35,7 +35,7 @@ TOPIC_MOVED = (StaleTopicEpoch, StorageTopicSealed)
 """A frame was refused because records of its topic go elsewhere now; it is certainly not stored."""
 
 BEGIN_ANEW = (*TOPIC_MOVED, ProducerForgotten)
-"""A frame was refused for what is true of all of its producer's frames: it goes on as a new one."""
+"""A frame was refused for a reason that holds for all frames of its producer: a new one goes on."""
 
 
 class FrameQueue:
@@ -62,9 +62,9 @@ class FrameQueue:
         """The producer under which its frames are numbered."""
         self.next_sequence = 0
         self.waiting: deque[PendingFrame] = deque()
-        """Full, or due to be sent; bounded by the producer's buffer."""
+        """Frames that are full, or due to be sent; bounded by the producer's buffer."""
         self.in_flight: dict[int, PendingFrame] = {}
-        """By sequence, in their order: those that have no answer yet."""
+        """Frames without an answer, by sequence, in order."""
         self._resend: deque[PendingFrame] = deque()
         self._returning = 0
         """After a refusal: how many frames behind it have not come back yet."""
@@ -73,9 +73,9 @@ class FrameQueue:
         self._window = PRODUCER_WINDOW_SEQUENCES
         """How many frames may be in flight before a new one; 0 once the queue is held."""
         self._behind_gap: list[PendingFrame] = []
-        """Refused behind a gap of an earlier frame: to be renumbered, or routed again."""
+        """Frames refused because of a gap before them: to be numbered, or routed, anew."""
         self._unstored: list[PendingFrame] = []
-        """Refused, and never stored here: to be routed again."""
+        """Frames refused, and never stored here: to be routed anew."""
 
     @property
     def is_held(self) -> bool:
@@ -114,7 +114,7 @@ class FrameQueue:
         return frame
 
     def refused(self, sequence: int, error: DssError) -> PendingFrame | None:
-        """The frame that failed by this refusal; None where it will be sent again instead.
+        """The frame that this refusal fails; None if it will be sent again instead.
 
         The daemon stored neither the refused frame nor those behind it, whose sequences now follow
         a gap. They are refused too, and are sent again under new sequences.
@@ -139,12 +139,12 @@ class FrameQueue:
         return frame
 
     def hold(self) -> None:
-        """Another producer goes on: from now on every frame in flight is answered for itself."""
+        """Another producer goes on: from now on every frame in flight gets an answer of its own."""
         self._window = self._returning = 0
 
     def _refused_when_held(self, frame: PendingFrame, error: DssError) -> PendingFrame | None:
-        # A forgotten producer is told that nothing was stored now; so neither was it before, where
-        # it came over this call alone.
+        # A forgotten producer's refusal says that the frame was not stored now. If it was sent over
+        # this call alone, it was not stored before either.
         never_stored = isinstance(error, ProducerForgotten) and not frame.in_doubt
         if isinstance(error, SequenceGap):
             self._behind_gap.append(frame)
@@ -161,10 +161,11 @@ class FrameQueue:
         self._renumber()
 
     def lost(self) -> None:
-        """The connection is gone: whatever is in flight is to be sent again first.
+        """The connection is gone: everything in flight is sent again first.
 
-        That is so behind a refused frame too, and then with those before it that came back: of a
-        producer that is new to it, or in doubt, the daemon takes the first that it gets.
+        This is so behind a refused frame too, and then the frames that came back are sent first:
+        from a producer that is new or unknown to it, the daemon accepts the first frame that it
+        gets.
         """
         for frame in self.in_flight.values():
             frame.in_doubt = True
@@ -187,7 +188,7 @@ class FrameQueue:
         return [*sorted(sent, key=_sequence), *self.waiting]
 
     def come_back(self) -> None:
-        """Let all of them wait to be routed again; none is sent from here any more."""
+        """Let all frames wait to be routed again; none is sent from here any more."""
         self.hold()
         self.waiting = deque(self.unsettled())
         self._unstored.clear()

@@ -1,7 +1,7 @@
 """A bar on stderr that shows how far a reading is, for people.
 
-Invariant: it is drawn where a person may look, on a terminal or in a notebook, and nowhere else;
-what the reading gives is not touched. Loaded only when asked for.
+Invariant: it is drawn on a terminal or in a notebook, and nowhere else; it changes nothing of what
+is read. Loaded only when asked for.
 """
 
 from typing import TYPE_CHECKING, Self
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ReadingBar:
-    """Of one reading; made by `begun`."""
+    """The bar of one reading; made by `begun`."""
 
     def __init__(self, bounds: dict[str, tuple[int, int]], records_max: int | None) -> None:
         """A bar that begins at once.
@@ -46,7 +46,7 @@ class ReadingBar:
 
     @classmethod
     async def begun(cls, connection: "Connection", request: "log_pb2.ReadRequest") -> Self:
-        """A bar for what the request reads: in offsets where it ends by itself, else in records.
+        """A bar for a request: it counts offsets if the reading ends by itself, else records.
 
         Raises:
             LibraryMissing: there is no rich.
@@ -70,14 +70,14 @@ class ReadingBar:
         self._progress.update(self._bar, completed=done, total=total, records=self._records)
 
     def end(self, *, complete: bool) -> None:
-        """Nothing more comes: of what there was, all, or the reading was left before."""
+        """The reading ended; ``complete``: to its end, else it was left before."""
         if complete:
             done = self._records if self._by_count else self._offsets()
             self._progress.update(self._bar, completed=done or 1, total=done or 1)
         self._progress.stop()
 
     def _offsets(self) -> int:
-        """How many there are from where each stream begins; filtered ones among them."""
+        """How many offsets are read, from where each stream begins, filtered ones included."""
         return sum(
             max(end - self._begun.get(each, start), 0)
             for each, (start, end) in self._bounds.items()
@@ -87,7 +87,7 @@ class ReadingBar:
 async def _bounds(
     connection: "Connection", request: "log_pb2.ReadRequest"
 ) -> dict[str, tuple[int, int]]:
-    """First and next offset of every stream that is read."""
+    """The first and the next offset of every stream that is read."""
     topics = Topics(connection)
     wanted = TopicFilter.parse(request.filter) if request.filter else None
     bounds = {}

@@ -1,7 +1,7 @@
 """What a grant reports, as it goes over the wire.
 
-Invariant: nothing of a report is left out, and one bad value does not keep back the rest. Knows
-neither calls nor sessions.
+Invariant: nothing of a report is left out, and one bad value does not hold back the rest. This
+module knows neither calls nor sessions.
 """
 
 import logging
@@ -18,7 +18,7 @@ _LOG = logging.getLogger("dss_client")
 
 
 def sent_together(reports: deque[GrantReport]) -> list[GrantReport]:
-    """Take from the front what goes into one message."""
+    """Take from the front the reports that go into one message."""
     taken: list[GrantReport] = []
     refusals = 0
     while reports and (refusals := refusals + len(reports[0].naks)) <= REFUSALS_A_REPORT:
@@ -32,7 +32,7 @@ def settle_of(report: GrantReport) -> wire.Settle:
         grant=report.grant,
         acked=_ranges(report.acked),
         naks=map(_nak, report.naks),
-        # Of a queue every hand-out is told by name.
+        # In a queue every hand-out is reported by offset.
         frontier=report.frontier if report.level == MAIN else 0,
         token=report.token,
         in_progress=_ranges(report.in_progress),
@@ -45,8 +45,8 @@ def _nak(nak: Nak) -> wire.Nak:
     try:
         return _whole_nak(nak)
     except (TypeError, ValueError):
-        # All acks of the session go through here: one that cannot be told must not end them.
-        _LOG.exception("the nak %s cannot be told as it is: it goes without delay and error", nak)
+        # All acks of the session go through here: one that cannot be encoded must not end them.
+        _LOG.exception("the nak %s cannot be sent as it is: it goes without delay and error", nak)
         return wire.Nak(start=nak.start, end=nak.end, reject=bool(nak.failure.rejects))
 
 

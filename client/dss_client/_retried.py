@@ -1,8 +1,8 @@
 """Records that failed before, as they come from the retry queue of their group.
 
 Their grant knows them by their offsets in the queue, users by those in the stream that they come
-from. Invariant: what the queue added to the headers of a record is told by attributes, and is in no
-headers that users see.
+from. Invariant: the headers that the queue added to a record become attributes; users do not see
+them as headers.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,13 +32,15 @@ _ADDED = (LANE_HEADER, ERROR_HEADER)
 
 
 class EntryHeaders(tuple[tuple[str, bytes], ...]):
-    """The headers that a record was published with; apart from them, what the queue says of it."""
+    """The headers that a record was published with; apart from them, the fields of its queue
+    entry."""
 
     entry: LaneEntry
     error: str | None
 
     def attempt(self, hand_outs: int) -> int:
-        """Which attempt it is; ``hand_outs`` counts the entry's own, and the one that failed."""
+        """The number of this attempt; ``hand_outs`` counts those of this entry, which follow a
+        failed one."""
         return self.entry.attempt + max(hand_outs - 1, 1)
 
 
@@ -64,7 +66,7 @@ def _with_entries(rows: "Iterable[Row]") -> "Iterator[Row]":
 
 
 class RetriedFields(HandedOutRecord):
-    """The facts of a record of a retry queue, whichever way it is acknowledged."""
+    """The fields of a record from a retry queue, however it is acknowledged."""
 
     __slots__ = ()
     headers: EntryHeaders
@@ -92,7 +94,7 @@ class RetriedFields(HandedOutRecord):
 
     @property
     def last_error(self) -> str | None:
-        """Why the attempt before failed, as it was said; None where nothing was."""
+        """The error of the attempt before; None if none was given."""
         return self.headers.error
 
     @property
@@ -125,7 +127,7 @@ class RetriedColumns(HandedOutBatch):
 
     @property
     def offsets(self) -> Sequence[int]:
-        """Of each record in its stream; not in order."""
+        """The offset of each record in its stream; not in order."""
         return [each.entry.origin_offset for each in self.headers]
 
     @property
@@ -135,7 +137,7 @@ class RetriedColumns(HandedOutBatch):
 
     @property
     def attempt(self) -> int:
-        """How often one of them is known to have been handed out at most, this time included."""
+        """The highest known number of hand-outs among the records, this time included."""
         return max(each.attempt(self._source.attempt) for each in self.headers)
 
     @property

@@ -125,7 +125,7 @@ class Routes:
                 columns, self._router, self._partitions, self._factor, keyless_start=self._keyless
             )
         except DssError:
-            # Its building fails by the same value, and tells who waits for it.
+            # Building it fails by the same value, and tells its waiters.
             yield 0, frame
             return
         self._keyless = (self._keyless + columns.records) % self._partitions

@@ -1,11 +1,11 @@
 """The runs of one subscription: those that go on, and what ended ones left.
 
-A run may be cancelled, or end by an error, while the subscription goes on. What it took and did not
-hand out is kept for the next run. Whoever takes records in another way instead gets them from the
-daemon again; in a group with queues from here, for there a refusal is a failure. What its handlers
-had when they were cancelled comes again as soon as records are taken again, in whichever way;
-nobody refuses it before, for the subscription may be left instead.
-Invariant: a record that is kept for the next run was not handed out by a run.
+A run may be cancelled, or end by an error, while the subscription goes on. Records that it took and
+did not hand out are kept for the next run. If records are taken in another way instead, the daemon
+sends these again; in a group with queues they come from here, as a refusal would count as a
+failure. Records that its handlers had when they were cancelled come again as soon as records are
+taken again, in whichever way; they are not refused before that, as the subscription may be left
+instead. Invariant: a record that is kept for the next run was not handed out by a run.
 """
 
 from collections import deque
@@ -57,7 +57,7 @@ class Runs:
             runner.take_no_more()
 
     def end(self, runner: "KeyedRunner", *, keep: bool) -> None:
-        """A run is over; whether more will be taken."""
+        """A run is over; ``keep``: more records will be taken."""
         self._runners.remove(runner)
         if keep:
             records, chains = runner.left()
@@ -68,17 +68,17 @@ class Runs:
                 self._refuse_unfinished()
 
     def leave(self, records: "Iterable[DeliveredRecord]") -> None:
-        """A run that ends has not even taken these."""
+        """A run that ends had not even taken these."""
         self._left.extend(records)
 
     def next_left(self) -> "DeliveredRecord | None":
-        """The next of what an ended run left."""
+        """The next record that an ended run left."""
         return self._left.popleft() if self._left else None
 
     def refuse_left(self) -> "Sequence[Handout]":
-        """Have what was left come again: it is taken in another way from now on.
+        """Have the records that were left come again: they are taken in another way from now on.
 
-        Where a refusal would count as a failed attempt, what was left is returned instead.
+        If a refusal would count as a failed attempt, these records are returned instead.
         """
         if self._unfinished:
             self._refuse_unfinished()
@@ -99,7 +99,8 @@ class Runs:
         return [piece.again(offsets) for piece, offsets in pieces.items()]
 
     def _refuse_unfinished(self) -> None:
-        """Have what cancelled handlers had come again, unless it was acknowledged after all."""
+        """Have the records of cancelled handlers come again, unless they were acknowledged after
+        all."""
         unfinished, self._unfinished = self._unfinished, []
         for record in unfinished:
             grant = grant_behind(record)
@@ -115,7 +116,7 @@ class Runs:
         self._unfinished = [each for each in self._unfinished if grant_behind(each) is not grant]
 
     def refused_acked(self, grant: "HeldGrant") -> None:
-        """Something refused was acknowledged after all."""
+        """A refused record was acknowledged after all."""
         for runner in self._runners:
             runner.refused_acked(grant)
 

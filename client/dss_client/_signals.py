@@ -1,10 +1,10 @@
 """What SIGTERM and SIGINT do to a program that takes records: it ends in peace, or at once.
 
-The first one has whoever takes records take no more. A program that takes none is ended itself, and
-so is one that still runs when its grace is over. The second one ends the process, and so does a
-program that does not end at all. Invariant: a signal that the program handles, or that is ignored,
-is left alone; so is the process where this is not its main thread. An alarm of the system bounds
-the grace, as it comes also while the main thread computes.
+The first signal makes everybody who takes records take no more. A program that takes none is ended,
+and so is one that still runs when its grace is over. The second signal ends the process; so does a
+program that does not end at all. Invariant: a signal that the program handles or ignores is left
+alone, and all signals are if this is not the main thread. A system alarm bounds the grace, as it
+comes even while the main thread computes.
 """
 
 import logging
@@ -19,7 +19,7 @@ from dss_client._stop import the_stop
 from dss_client.limits import CLOSE_TIMEOUT_S
 
 SOON_S = 0.001
-"""No grace at all: a timer of the system takes 0 for never."""
+"""The shortest grace: a system timer takes 0 for never."""
 
 
 _LOG = logging.getLogger("dss_client")
@@ -31,17 +31,18 @@ _UNHANDLED: dict[signal.Signals, _Handler] = {
 }
 _MAIN = threading.main_thread()
 _OF_SIGNAL = 128
-"""What a shell adds to the number of a signal that ended a program."""
+"""Shells add this to the number of a signal that ended a program."""
 
 
 class Signals:
-    """While the block runs; `end_main` ends the program, and may be called in any thread."""
+    """Listens while the block runs; `end_main` ends the program, and may be called in any
+    thread."""
 
     def __init__(self, grace_s: float, end_main: Callable[[], None]) -> None:
         self.heard = 0
         """The number of the signal."""
         self.exit_code = 0
-        """Of a program that was ended."""
+        """The exit code of a program that was ended."""
         self._grace_s = grace_s
         self._end_main = end_main
         self._is_late = False
@@ -73,13 +74,13 @@ class Signals:
                 signal.signal(number, _UNHANDLED[signal.Signals(number)])
 
     def end_in_main_thread(self) -> None:
-        """Have `end_main` called there; from another thread."""
+        """Have `end_main` called in the main thread; called from another thread."""
         self._is_called = True
         signal.pthread_kill(_MAIN.ident or 0, self.heard)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if os.getpid() != self._process:
-            # A child that was forked: what it inherited is not about it.
+            # A forked child inherited the handler; the signal is not meant for it.
             signal.signal(number, _UNHANDLED[signal.Signals(number)])
             signal.raise_signal(number)
         elif self._is_called:
@@ -106,7 +107,7 @@ class Signals:
         self._end_main()
 
     def _set_alarm(self, after_s: float) -> None:
-        """Call `_on_alarm` after a while; 0: not any more."""
+        """Have `_on_alarm` called after a while; 0: never."""
         if signal.getsignal(signal.SIGALRM) in (signal.SIG_DFL, self._on_alarm):
             signal.signal(signal.SIGALRM, self._on_alarm if after_s else signal.SIG_DFL)
             signal.setitimer(signal.ITIMER_REAL, after_s)

@@ -1,7 +1,7 @@
 """Spans of time that users give in seconds, as the milliseconds that go over the wire.
 
-Invariant: what leaves here fits its field of the wire, so a report that was taken from the user can
-always be told. It must not know what a span is for.
+Invariant: every value fits its field on the wire, so a report that the user was allowed to make can
+always be sent. This module must not know what a span is for.
 """
 
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ def spans_ms(name: str, seconds: object) -> list[int]:
 
 
 def nak_delay_ms(delay_s: float | None) -> int | None:
-    """How long a refused record waits, where the user says so.
+    """The delay of a refused record, if the user chose one.
 
     Raises:
         IllegalArgument: it is no number of seconds from 0 to a day.

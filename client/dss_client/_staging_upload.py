@@ -1,7 +1,7 @@
 """Brings staged files to a daemon that is not on this host.
 
-Invariant: what the daemon has of a file is not sent again, so a lost connection costs what was on
-its way; a file is there once the daemon says that all of its bytes are.
+Invariant: bytes that the daemon has are not sent again, so a lost connection costs only those on
+their way; a file is complete once the daemon says that it has all of its bytes.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ async def bring(
         there: int = (await connection.read(call)).bytes
         if there == file.bytes:
             return
-        # An error of the daemon ends the call: reading says which, and writing does not.
+        # If the daemon ends the call with an error, reading returns it, and writing does not.
         with (folder / file.name).open("rb") as opened, suppress(ConnectionLostError):
             async for piece in _pieces(opened, there):
                 await connection.write(call, jobs_pb2.StageUp(piece=piece))

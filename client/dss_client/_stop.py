@@ -1,7 +1,7 @@
-"""A stop that this process was asked for: whoever takes records here takes no more.
+"""A stop that this process was asked for: everybody who takes records takes no more.
 
-There is one a process, as signals are; it knows no signals, and nothing of what takes records.
-Invariant: after it was asked for, nothing more is handed out, also by what is opened later.
+There is one for each process, as for signals; it knows neither signals nor takers. Invariant: once
+it was asked for, nothing more is handed out, not even by subscriptions opened later.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from time import monotonic
 from typing import NoReturn, Protocol
 
 CLOSE_LATE_S = 0.5
-"""Closing waits so long for the daemon where the grace of a stop is over: one that is there answers
+"""How long closing waits for the daemon once the grace of a stop is over: a living daemon answers
 within it."""
 
 
@@ -23,7 +23,7 @@ class Taker(Protocol):
 
 
 class Stop:
-    """Of the process."""
+    """The stop of the process."""
 
     def __init__(self) -> None:
         self._takers: dict[Taker, asyncio.AbstractEventLoop] = {}
@@ -34,24 +34,24 @@ class Stop:
 
     @property
     def is_asked_for(self) -> bool:
-        """Whether it was."""
+        """Whether a stop was asked for."""
         return self._ends_s is not None
 
     def is_of(self, error: BaseException | None) -> bool:
-        """Whether a block is left since the program is to end, and not by a mistake."""
+        """Whether a block is left because the program is to end, and not because of an error."""
         return self.is_asked_for and isinstance(error, (asyncio.CancelledError, SystemExit))
 
     def left_s(self, usual_s: float) -> float:
-        """How long a closing may wait that usually waits for so long."""
+        """How long a close may wait now that usually waits for ``usual_s``."""
         if self._ends_s is None:
             return usual_s
         return max(CLOSE_LATE_S, min(usual_s, self._ends_s - monotonic()))
 
     def ask(self, grace_s: float, *, all_done: Callable[[], None]) -> bool:
-        """Have every taker end; returns whether there is any.
+        """Make every taker end; returns whether there is any.
 
-        Whatever thread calls, `all_done` is called where none of them has anything left to do, and
-        nobody but the program could end.
+        Any thread may call this. `all_done` is called when no taker has anything left to do, and
+        only the program itself could end.
         """
         self._ends_s = monotonic() + grace_s
         self._all_done = all_done
@@ -97,4 +97,4 @@ def _nothing() -> None:
 
 
 the_stop = Stop()
-"""That of this process."""
+"""The stop of this process."""

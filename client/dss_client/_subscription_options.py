@@ -1,4 +1,4 @@
-"""What a subscription was asked to be; apart from the subscription, which hands out."""
+"""The options of a subscription; apart from the subscription, which hands out records."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class GrantNotice:
 
 
 ToldShards = Callable[[tuple[Shard, ...], int], None]
-"""Which shards, and their epoch."""
+"""The shard and its epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class SubscriptionOptions:
 
     filter: str
     shared: bool
-    """Through a group, rather than private to the session."""
+    """It shares a group, instead of being private to the session."""
     start: Start = None
     ack_wait: float | None = None
     on_grant: Callable[[GrantNotice], None] | None = None
@@ -45,7 +45,7 @@ class SubscriptionOptions:
 
     @classmethod
     def of(cls, filter: str, **given: Any) -> Self:  # noqa: ANN401 -- as its fields
-        """Of what `Client.subscribe` is given.
+        """The options from the arguments of `Client.subscribe`.
 
         Raises:
             IllegalFilter, QueueWithoutGroup, IllegalName: the filter breaks a rule.

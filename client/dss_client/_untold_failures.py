@@ -1,13 +1,13 @@
 """Failures of frames that nobody awaited: kept for the next flush, up to a bound.
 
-Invariant: each is told once, by itself or in the number of those that are not kept.
+Invariant: each failure is reported once, by itself or in the count of those that were not kept.
 """
 
 from dss_core.counted import counted
 from dss_core.errors import DssError
 
 FAILURES_KEPT_MAX = 100
-"""Of a producer; further ones are counted."""
+"""How many failures of a producer are kept; further ones are counted."""
 
 
 class UntoldFailures:
@@ -24,10 +24,10 @@ class UntoldFailures:
             self._kept.append(error)
 
     def tell(self) -> None:
-        """Forget them all.
+        """Forget all failures, and raise the first.
 
         Raises:
-            DssError: the first, where there is any.
+            DssError: the first failure, if there is any.
         """
         kept, more = self._kept, self._count - 1
         self._kept, self._count = [], 0

@@ -7,14 +7,14 @@ from dss_core.errors import DssError
 
 
 def resolve(waiters: "Iterable[asyncio.Future[None]]") -> None:
-    """Wakes the waiters: their event has happened."""
+    """Wake the waiters: their event has happened."""
     for waiter in waiters:
         if not waiter.done():
             waiter.set_result(None)
 
 
 def fail(waiters: "Iterable[asyncio.Future[None]]", reason: DssError) -> None:
-    """It will not happen."""
+    """Fail the waiters: their event will not happen."""
     for waiter in waiters:
         if not waiter.done():
             waiter.set_exception(reason)

@@ -6,16 +6,16 @@ were lost with it. It knows nothing of channels.
 
 
 class Ways:
-    """Numbered in the order in which they were given."""
+    """The ways, numbered in the order in which they were given."""
 
     def __init__(self, count: int) -> None:
         self.now = 0
         self._count = count
         self._tried = 0
-        """That did not answer, since one did."""
+        """The ways that did not answer since one did."""
 
     def lost(self, way: int) -> None:
-        """Nobody answers there."""
+        """Nobody answers by this way."""
         if way == self.now:
             self.now = (way + 1) % self._count
             self._tried += 1
@@ -25,7 +25,7 @@ class Ways:
         self._tried = 0
 
     def is_another_left(self) -> bool:
-        """Whether one was not tried yet; if not, the next question begins a new round."""
+        """Whether a way was not tried yet; if not, the next call begins a new round."""
         if self._tried < self._count:
             return self._tried > 0
         self._tried = 0

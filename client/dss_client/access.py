@@ -128,6 +128,22 @@ class Access:
         reply = await self._connection.change(self._connection.access.Put, request)
         return decoded(reply, Principal)
 
+    async def allow(self, name: str, permissions: Sequence[Permission]) -> Principal:
+        """Give somebody more permissions, beside those that they have; calls that run are begun
+        anew.
+
+        Args:
+            name: with its kind, ``token:NAME`` or ``cert:NAME``.
+
+        Raises:
+            PrincipalNotFound: there is nobody of that name.
+            IllegalArgument, IllegalFilter: an argument breaks its rule.
+        """
+        request = _put(name, permissions, None)
+        request.add = True
+        reply = await self._connection.change(self._connection.access.Put, request)
+        return decoded(reply, Principal)
+
     async def rotate_token(self, name: str, *, both_for_ms: int = 0) -> NewToken:
         """Make another token for somebody; the one before is taken for so long, too.
 

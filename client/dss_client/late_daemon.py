@@ -12,11 +12,11 @@ from dss_client._endpoint import resolve
 from dss_core.errors import DaemonStopped, TimedOut
 
 _CREDENTIALS = struct.Struct("3i")
-"""Process, user, group; of who listens."""
+"""Process, user and group of the listener."""
 
 
 def late(endpoint: str | None, *, what: str, seconds: float) -> TimedOut:
-    """The error for what was not answered in time."""
+    """The error for a call that was not answered in time."""
     process = stopped_process(endpoint)
     if process is None:
         return TimedOut(what=what, seconds=f"{seconds:g}")

@@ -8,6 +8,7 @@ subscription as an error, only as the end of its grants; a final refusal reaches
 import asyncio
 import logging
 from dataclasses import dataclass, field
+from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -43,8 +44,12 @@ if TYPE_CHECKING:
 
     AttachCall = grpc.aio.StreamStreamCall[wire.SessionUp, wire.SessionDown]
 
+FILTERS_TOLD_MAX = 8
+"""Filters that an opening names, for the words of a denial: more of them would not be read."""
+
 ACKS_STORED_S = 2.0
-"""Acks are durable so long before the daemon was heard last: it stores them within a second."""
+"""Acks are durable if the daemon was heard so long after they were sent: it stores them within a
+second."""
 
 
 _LOG = logging.getLogger("dss_client")
@@ -52,7 +57,7 @@ _LOG = logging.getLogger("dss_client")
 
 @dataclass(slots=True)
 class _Wanted:
-    """A subscription that the session is to have."""
+    """A subscription that the session shall have."""
 
     subscription: "Subscription"
     taken: "asyncio.Future[None]"
@@ -80,19 +85,19 @@ class Session:
         self._heard_s = monotonic()
         """When the daemon was heard last on a call that is over."""
         self._acked_s: dict[int, float] = {}
-        """By subscription: when its newest acks went out."""
+        """By subscription: when its newest acks were sent."""
         self._wanted: dict[int, _Wanted] = {}
         self._leaving: dict[int, asyncio.Future[None]] = {}
         self._uses: dict[str, int] = {}
         self._parked: dict[str, list[int]] = {}
-        """By filter: subscriptions that the session has and nobody uses now."""
+        """By filter: subscriptions that the session keeps and nobody uses now."""
         self._used: set[int] = set()
         self._outage = Outage("the session", connection.endpoint.text)
         self._task: asyncio.Task[None]
 
     @property
     def never_opened(self) -> bool:
-        """Whether it was given up before the daemon had it: another may be tried."""
+        """Whether it was given up before the daemon had it, so that another may be opened."""
         return self.failed is not None and not self._opened_once
 
     def start(self) -> None:
@@ -134,7 +139,7 @@ class Session:
     async def leave(self, subscription: "Subscription") -> None:
         """The user left a subscription's block: end it, unless the session is to keep it.
 
-        Nobody acknowledges any more what was handed out, so it goes to others at once.
+        Nobody will acknowledge the records that were handed out, so they go to others at once.
         """
         try:
             await self._leave(subscription)
@@ -169,7 +174,8 @@ class Session:
             self._acked_s.pop(subscription.number, None)
 
     def _begin_leaving(self, number: int) -> "asyncio.Future[None] | None":
-        """Tell the daemon to end a subscription; done once it has; None where there is none."""
+        """Tell the daemon to end a subscription; the future is done once it has; None: there is
+        none."""
         if self._wanted.pop(number, None) is None or self.failed is not None:
             return None
         left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -184,7 +190,7 @@ class Session:
         return not subscription.options.shared and self._options.session_expiry_s > 0
 
     def _park(self, subscription: "Subscription") -> None:
-        """Leave a subscription in the session, but have nothing delivered until it is used again.
+        """Keep a subscription in the session, but get nothing delivered until it is used again.
 
         Streams that are granted to it later are given back as they come.
         """
@@ -244,7 +250,7 @@ class Session:
         return monotonic() - (self._heard_s if attachment is None else attachment.heard_s())
 
     def ask(self) -> None:
-        """Ask the daemon whether it is there, where no question is under way."""
+        """Ask the daemon for a sign of life, unless a question is under way."""
         if self._attachment is not None:
             self._attachment.ask()
 
@@ -263,7 +269,7 @@ class Session:
         self._closing = True
         if self._attachment is not None:
             for number in self._wanted:
-                # From these reports the daemon knows that no other record was handed out.
+                # These reports tell the daemon that no other record was handed out.
                 self._attachment.park(number)
             self._attachment.close()
             try:
@@ -343,7 +349,7 @@ class Session:
         options = self._options
         return wire.Open(
             client_id=self.client_id,
-            # It counts for the first connect; later ones resume what that one began.
+            # It counts for the first connection only; later ones resume its session.
             clean_start=options.clean_start and not self._opened_once,
             session_id=self._session_id,
             session_expiry_s=options.session_expiry_s,
@@ -351,6 +357,10 @@ class Session:
             credit_bytes=options.credit_bytes,
             takes_bundles=True,
             features=[QUEUES, ORDERED],
+            filters=[
+                each.request.subscribe.filter
+                for each in islice(self._wanted.values(), FILTERS_TOLD_MAX)
+            ],
         )
 
     def _opened(self, call: "AttachCall", opened: wire.Opened, asked_at: float) -> Attachment:
@@ -361,10 +371,10 @@ class Session:
         self._outage.ended()
         attachment = Attachment(self._connection, call, opened, self, asked_at)
         for wanted in self._wanted.values():
-            # A session that was resumed has what it took before, but brings records only for
-            # those that this connection asks for.
+            # A resumed session has all its subscriptions, but gets records only for those that this
+            # connection asks for.
             wanted.asked = True
-            # Nothing is lent to it yet, and what is says whether the group is paused.
+            # Nothing is lent to it yet, and the first grant says whether the group is paused.
             wanted.subscription.set_paused(False)
             attachment.send(wanted.request)
         for number in self._leaving:
@@ -372,7 +382,7 @@ class Session:
         return attachment
 
     def _fail(self, error: DssError) -> None:
-        """Nothing can be done any more: everyone who waits or iterates is told."""
+        """The session is over: tell everybody who waits or iterates."""
         self.failed = error
         for wanted in self._wanted.values():
             self._refuse(wanted, error)
@@ -387,7 +397,7 @@ class Session:
         else:
             wanted.taken.set_exception(error)
 
-    # What the attachment hears.
+    # Calls of the attachment.
 
     def subscription(self, number: int) -> "Subscription | None":
         """The subscription of the number, if it is still wanted."""

@@ -1,8 +1,8 @@
 """Where the daemon keeps the records of a range: files, and places in them.
 
-Whoever may read these files need not have the records sent. Invariant: a run is told with the
-checksum of its bytes, so that whoever finds other bytes, a file of another machine for one, knows
-it. No wire message leaves this module, and no file is opened in it.
+A program that can read these files need not have the records sent. Invariant: a run comes with the
+checksum of its bytes, so a reader that finds other bytes, such as a file of another machine,
+notices. No wire message leaves this module, and it opens no file.
 """
 
 from collections.abc import AsyncGenerator

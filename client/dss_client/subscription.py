@@ -151,7 +151,7 @@ class Subscription(Coming):
                 record.payload = payload
                 record.headers = headers
                 record.timestamp_us = timestamp_us
-                # Looked at last: this process may stand still before it.
+                # Checked last: this process may stand still before it.
                 if clock() >= resume_at:
                     handout.put_back((offset, subject, key, payload, headers, timestamp_us))
                     break
@@ -159,15 +159,15 @@ class Subscription(Coming):
                 yield record
                 if handout.stopped:
                     break
-            # Nothing is awaited while a record is taken and not handed out: cancelled there, it
-            # would be skipped.
+            # Nothing is awaited between taking a record and handing it out: a cancellation there
+            # would skip the record.
             if handout.exhausted:
                 self._finish(handout)
             else:
                 await self._breathe()
 
     async def _go_on(self, handout: "Handout", order: "Ordered") -> None:
-        """One piece after the other, but for the pauses that the loop and the acks need."""
+        """Go from piece to piece, with the pauses that the loop and the acks need."""
         if handout is self._current and handout.exhausted:
             self._finish(handout)
             return
@@ -207,10 +207,10 @@ class Subscription(Coming):
     async def _batch_in_order(
         self, handout: "Handout", order: "Ordered"
     ) -> "DeliveredBatch | None":
-        """What may go of the piece, or was held back; if it may go at once."""
+        """The records of the piece, or held ones, that may go; None if they must wait."""
         is_current = handout is self._current
         if is_current:
-            # Before the clock is looked at: this process may stand still meanwhile.
+            # Before the clock is read: this process may stand still meanwhile.
             _ = handout.decoded.keys
         if monotonic() >= self._resume_at:
             await self._breathe()
@@ -318,7 +318,7 @@ class Subscription(Coming):
             self._runs.end(runner, keep=not self._draining)
 
     async def _taken(self) -> "AsyncGenerator[DeliveredRecord, None]":
-        """Records for `run`, in order; they are not handed out by being yielded."""
+        """Records for `run`, in order; yielding them does not hand them out."""
         while (record := self._runs.next_left()) is not None:
             yield record
         while (handout := await self._next()) is not None:
@@ -341,11 +341,11 @@ class Subscription(Coming):
             finally:
                 if not (self._draining or grant.stopped):
                     self._runs.leave(rows)
-            # In a group with queues what was left is handed out from here again.
+            # In a group with queues, records that a run left are handed out from here again.
             handout.release(for_good=not grant.queues)
 
     async def _taken_in_order(self, order: "Ordered") -> "AsyncGenerator[DeliveredRecord, None]":
-        """What may go: the only one of its key."""
+        """The records that may go: at most one of each key."""
         while not (self._draining or self._is_flush_due()):
             picked = order.pick(HANDY_RECORDS, HANDLED, self._begun, self._finish)
             records = iter([order.dispatch(aside) for aside in picked])
@@ -399,7 +399,7 @@ class Subscription(Coming):
                 await self._arrival()
 
     def _next_now(self) -> "Handout | None":
-        """The same, if nothing is to be awaited, raised or ended first."""
+        """The same at once, if nothing is to be awaited, raised or ended first; else None."""
         if self._draining or self._callback_error is not None:
             return None
         if left := self._runs.refuse_left():
@@ -421,7 +421,7 @@ class Subscription(Coming):
             await self._arrival()
 
     def _may_any_go(self) -> bool:
-        """Whether not all that is here waits for something of its key."""
+        """Whether any record that is here may go, and does not wait for its key."""
         if (order := self._order) is None or self._may_all_go(order):
             return True
         picked = order.pick(1, OUT, self._begun, self._finish)
@@ -438,8 +438,8 @@ class Subscription(Coming):
         self._session.flush_if_worth_it()
         self._arrived.clear()
         await self._arrived.wait()
-        # The loop has run, so what came is handed out at once, unless the daemon was silent before.
-        # The clock is read first: this process may stand still behind the answer.
+        # The loop has run, so records are handed out at once, unless the daemon was silent before.
+        # The clock is read first: this process may stand still after the answer.
         now = monotonic()
         if self._session.is_sure():
             self._resume_at = now + self.sure_s
@@ -450,7 +450,7 @@ class Subscription(Coming):
         self._touch_current()
         self._session.flush_soon()
         await asyncio.sleep(0)
-        # From before the question: this process may stand still behind the answer.
+        # The time before the question: this process may stand still after the answer.
         asked_at = monotonic()
         await self._session.wait_sure()
         # Records handed out from now on must be reported too, even if never acknowledged.

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from dss_client._connection import Connection
 
 WATCH_PIECE_ITEMS = 100
-"""Of what a watch tells, made into values at once: a millisecond or two, in which nothing else runs
-in the loop of whoever shows them."""
+"""How many items of a watch are made into values at once: a millisecond or two, in which nothing
+else runs in the caller's loop."""
 
 
 TOPICS = (

@@ -5,6 +5,7 @@ error, with its traceback; 74 the disk or the store failed; 75 another daemon ho
 directory; 78 the configuration, or a data directory of a newer version.
 """
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -13,10 +14,13 @@ from dss_core.errors import DssError, ExitCode
 from dssd.exception_groups import EXIT_SOFTWARE, condition_in, explained
 from dssd.loading import loading
 
+_STDERR = 2
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
+    _open_standard_streams()
     try:
         with loading():
             from dssd.command_line import run
@@ -34,6 +38,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception:  # noqa: BLE001 - the last frame: whatever it is, the traceback tells
         traceback.print_exc()
         return EXIT_SOFTWARE
+
+
+def _open_standard_streams() -> None:
+    """Give the numbers of those that whoever started this has closed to nobody else.
+
+    A file of the log that got the one of stderr would be written to by whatever tells an error.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
+        pass
+    os.close(descriptor)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(_STDERR, "w", closefd=False)
 
 
 def _explain(error: DssError) -> int:

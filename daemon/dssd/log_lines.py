@@ -7,11 +7,11 @@ object, whatever stands in its texts.
 
 import json
 import logging
-import sys
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from dss_core.errors import DssError
+from dssd.log_writer import LogWriter
 
 LIBRARY = "library"
 
@@ -48,13 +48,14 @@ _TEXT = logging.Formatter(
 )
 
 
-def write_lines(form: LogFormat) -> None:
+def write_lines(form: LogFormat) -> LogWriter:
     """Send all log records to stderr in this form from now on."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = LogWriter()
     handler.setFormatter(_JsonLines() if form is LogFormat.JSON else _TEXT)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
+    return handler
 
 
 def log_condition(error: DssError) -> None:

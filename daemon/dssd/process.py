@@ -35,6 +35,7 @@ from dssd.descriptors import raise_limit
 from dssd.exception_groups import EXIT_SOFTWARE, condition_in, explained
 from dssd.life import End
 from dssd.log_lines import LogFormat, log_condition, write_lines
+from dssd.log_writer import LogWriter
 from dssd.service.notify import ServiceManager
 from dssd.version import version
 
@@ -87,14 +88,16 @@ def serve(config: Config, *, temporary: Path | None = None) -> None:
     keep_large_blocks()
     collect_seldom()
     sys.setswitchinterval(THREAD_SWITCH_S)
-    write_lines(config.log_format)
+    log = write_lines(config.log_format)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_run(config, temporary))
+            runner.run(_run(config, temporary, log))
     except (DssError, BaseExceptionGroup) as failure:
         if config.log_format is LogFormat.TEXT:
             raise
         raise SystemExit(_log_failure(failure)) from failure
+    finally:
+        log.flush()
 
 
 def _log_failure(failure: BaseException) -> int:
@@ -120,8 +123,8 @@ def keep_large_blocks() -> None:
         mallopt(_M_TRIM_THRESHOLD, MALLOC_KEEP_BYTES)
 
 
-async def _run(config: Config, temporary: Path | None) -> None:
-    failed = partial(_fail_stop, config.log_format, temporary)
+async def _run(config: Config, temporary: Path | None, log: LogWriter) -> None:
+    failed = partial(_fail_stop, config.log_format, log, temporary)
     manager = ServiceManager.found(os.environ)
 
     def listening(addresses: tuple[Address, ...], before: End) -> None:
@@ -174,15 +177,20 @@ def _announce(addresses: tuple[Address, ...], before: End, form: LogFormat, *, p
     sys.stderr.flush()
 
 
-def _fail_stop(form: LogFormat, temporary: Path | None, error: BaseException) -> None:
+def _fail_stop(
+    form: LogFormat, log: LogWriter, temporary: Path | None, error: BaseException
+) -> None:
     """End the process before what failed can be acknowledged. Runs on any thread."""
     if form is LogFormat.JSON:
-        _end_at_once(_log_failure(error), temporary)
+        exit_code = _log_failure(error)
+        log.flush()
+        _end_at_once(exit_code, temporary)
     if isinstance(error, DiskFailed | StoreDamaged | DataDirectoryReplaced | StoreUnguarded):
         said, exit_code = explained(error), int(error.exit_code)
     else:
         said, exit_code = "".join(traceback.format_exception(error)), EXIT_SOFTWARE
-    os.write(sys.stderr.fileno(), said.encode(errors="backslashreplace"))
+    log.write(said)
+    log.flush()
     _end_at_once(exit_code, temporary)
 
 

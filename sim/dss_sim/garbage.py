@@ -1,7 +1,7 @@
-"""Collections of garbage that pass over what was there before.
+"""Garbage collections that skip objects from before.
 
-Invariant: who keeps objects frozen finds them frozen afterwards. A process that runs tests does so
-with all that it has imported, and to look through that takes a sixth of a second each time.
+Invariant: objects that were frozen before are frozen afterwards. A process that runs tests freezes
+all that it has imported, because scanning that takes a sixth of a second each time.
 """
 
 import gc
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def frozen_heap() -> Iterator[None]:
-    """What lives now is not looked at meanwhile."""
+    """Objects that live now are not scanned meanwhile."""
     others_too = gc.get_freeze_count() > 0
     gc.collect()
     gc.freeze()

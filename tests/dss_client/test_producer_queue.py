@@ -1,7 +1,5 @@
 import random
 
-import pytest
-
 from dss_client._pending_frame import Ack, PendingFrame
 from dss_client._producer_queue import FrameQueue
 from dss_core.errors import (
@@ -238,8 +236,12 @@ class OneStream:
         return None
 
 
-@pytest.mark.parametrize("seed", range(300))
-def test_whatever_is_lost_or_refused_frames_are_stored_once_and_in_order(seed: int) -> None:
+def test_whatever_is_lost_or_refused_frames_are_stored_once_and_in_order() -> None:
+    for seed in range(300):
+        lose_and_refuse(seed)
+
+
+def lose_and_refuse(seed: int) -> None:
     chance = random.Random(seed)
     queue, frames = queue_with(40)
     daemon, refused = OneStream(), set()

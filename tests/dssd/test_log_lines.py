@@ -34,13 +34,14 @@ def objects(text: str) -> list[dict[str, Any]]:
 
 
 def test_a_line_of_json_is_one_object_whatever_is_in_it(
-    root: logging.Logger, capsys: pytest.CaptureFixture[str]
+    root: logging.Logger, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    write_lines(LogFormat.JSON)
+    log = write_lines(LogFormat.JSON)
     root.info("a\n%s", '"}\u2028', extra={"event": "some.thing", "fields": {"n": "1\n"}})
     root.warning("of a library")
     log_condition(AddressInUse(address="127.0.0.1:1", reason="taken"))
-    first, second, third = objects(capsys.readouterr().err)
+    log.flush()
+    first, second, third = objects(capfd.readouterr().err)
     assert (first["event"], first["level"], first["fields"]) == ("some.thing", "info", {"n": "1\n"})
     assert first["text"] == 'a\n"}\u2028'
     assert second["event"] == "library"
@@ -49,12 +50,13 @@ def test_a_line_of_json_is_one_object_whatever_is_in_it(
 
 
 def test_a_line_of_text_has_its_event(
-    root: logging.Logger, capsys: pytest.CaptureFixture[str]
+    root: logging.Logger, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    write_lines(LogFormat.TEXT)
+    log = write_lines(LogFormat.TEXT)
     root.info("it is so", extra={"event": "some.thing"})
     root.info("of a library")
-    first, second = capsys.readouterr().err.splitlines()
+    log.flush()
+    first, second = capfd.readouterr().err.splitlines()
     assert first.endswith("INFO root [some.thing]: it is so")
     assert second.endswith("INFO root [library]: of a library")
 

@@ -4,6 +4,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
@@ -26,14 +27,17 @@ WHAT_A_FORMAT_CAN_SAY = {
 }
 
 
-def constants(path: Path) -> Iterator[tuple[str, ast.stmt | None]]:
+@cache
+def constants(path: Path) -> list[tuple[str, ast.stmt | None]]:
     """Names in capitals that a module gives a number, and the statement behind each."""
     body = ast.parse(path.read_text()).body
+    found: list[tuple[str, ast.stmt | None]] = []
     for node, behind in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             name = node.targets[0].id
             if name.isupper() and is_a_number(node.value):
-                yield name, behind
+                found.append((name, behind))
+    return found
 
 
 def is_a_number(value: ast.expr) -> bool:

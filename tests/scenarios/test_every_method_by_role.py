@@ -1,12 +1,14 @@
 """Every method that is served, over the wire, by who has which role for which topics and groups.
 
 What each role may is written down here once more, by hand. Who has a role for other topics and
-groups is let at nothing of these, also in the middle of a call.
+groups is let at nothing of these, also in the middle of a call. A denial names the permission that
+would do, and says the same of what is there and of what is not.
 """
 
 import asyncio
 import pkgutil
-from collections.abc import AsyncIterator, Sequence
+import shlex
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from typing import Any
@@ -19,10 +21,13 @@ from google.protobuf import descriptor_pool, message_factory
 
 import dss_api.v1
 import dss_client
+from dss_api.v1 import types_pb2
+from dss_client._connection import ERROR_METADATA_KEY, error_from_wire
 from dss_client.access import Permission
+from dss_client.changes import CreateJob
 from dss_core.build import build_frame
 from dss_core.columns import Columns
-from dss_core.errors import PermissionDenied
+from dss_core.errors import DssError, PermissionDenied
 from dssd.rpc.principal import METHOD_ROLES
 from support.daemon_process import running, short_directory
 
@@ -36,7 +41,7 @@ ALL = (("#",), ("*",))
 OTHERS = (("payments/#",), ("shipping*",))
 OF_OURS = "dss_api.v1."
 
-FREE = {"Daemon/Status", "Topics/List", "Groups/List", "Grants/List"}
+FREE = {"Daemon/Status", "Topics/List", "Groups/List"}
 BESIDE = {"Log/Runs"}
 MORE_THAN_READ = {
     "produce": {"Log/Produce", "Log/Publish"},
@@ -48,42 +53,72 @@ MORE_THAN_READ = {
     "admin": {
         "Access/List", "Access/Put", "Access/Rotate", "Access/Remove", "Access/Confirm",
         "Backups/Create", "Backups/Confirm",
-        # Of a job that is not there.
-        "Jobs/Acquire", "Jobs/Renew", "Jobs/Stage", "Jobs/Commit", "Jobs/GiveUp",
     },
 }  # fmt: skip
+DRIVING = {f"Jobs/{each}" for each in ("Acquire", "Renew", "Stage", "Commit", "GiveUp")}
+"""Of a job that is not there, which is told to drivers that may see everything."""
 PATIENCE_S = 20.0
 TRIES_MAX = 20
 """gRPC knows nothing of how a call ended whose end crossed with a message that was being sent."""
 
-FRAME = build_frame(
-    Columns([b"x"], None, "orders/eu", None, 1), partition=0, producer_id=bytes(16), sequence=0
-)
-ABOUT_ORDERS: dict[str, Any] = {
-    "topic": "orders",
-    "name": "orders",
-    "group": "billing",
-    "filter": "orders/#",
-    "job": "copy",
-    "stream": "orders/0/0",
-    "partitions": 1,
-    "number": 1,
-    "topic_epoch": 1,
-}
-ITEMS: dict[str, Sequence[dict[str, Any]]] = {
-    "Groups/Create": [{"filter": "$share/billing/orders/#"}],
-    "Log/Produce": [{"topic": "orders", "topic_epoch": 1, "frames": [FRAME]}],
-    "Log/Publish": [{"topic": "orders", "records": [{"payload": b"x", "subject": "orders/eu"}]}],
-    "Sessions/Attach": [
-        {"open": {}},
-        {"subscribe": {"subscription": 1, "filter": "$share/billing/orders/#"}},
-    ],
-    "Operations/Plan": [{"change": {"edit_topic": {"topic": "orders", "retention_ms": 10**9}}}],
-    "Operations/Apply": [{"change": {"edit_topic": {"topic": "orders", "retention_ms": 10**9}}}],
-    "Events/Watch": [{"after_number": 0}],
-    "Jobs/Stage": [{"job": "copy", "begin": {"epoch": 1, "name": "x"}}],
-    "Access/Remove": [{"name": "token:nobody", "if_exists": True}],
-}
+PERMISSIONS_TRIED_MAX = 4
+"""A call that makes a job takes three."""
+
+Items = Mapping[str, Sequence[dict[str, Any]]]
+
+
+class Names:
+    """What calls are about."""
+
+    def __init__(self, topic: str, group: str, job: str) -> None:
+        self.names = (topic, group, job)
+        self.usual: dict[str, Any] = {
+            "topic": topic,
+            "name": topic,
+            "group": group,
+            "filter": f"{topic}/#",
+            "job": job,
+            "stream": f"{topic}/0/0",
+            "partitions": 1,
+            "number": 1,
+            "topic_epoch": 1,
+        }
+        subject, shared = f"{topic}/eu", f"$share/{group}/{topic}/#"
+        frame = build_frame(
+            Columns([b"x"], None, subject, None, 1), partition=0, producer_id=bytes(16), sequence=0
+        )
+        edit = {"change": {"edit_topic": {"topic": topic, "retention_ms": 10**9}}}
+        self.items: Items = {
+            "Groups/Create": [{"filter": shared}],
+            "Log/Produce": [{"topic": topic, "topic_epoch": 1, "frames": [frame]}],
+            "Log/Publish": [{"topic": topic, "records": [{"payload": b"x", "subject": subject}]}],
+            "Sessions/Attach": [
+                {"open": {"filters": [shared]}},
+                {"subscribe": {"subscription": 1, "filter": shared}},
+            ],
+            "Operations/Plan": [edit],
+            "Operations/Apply": [edit],
+            "Events/Watch": [{"after_number": 0}],
+            "Jobs/Stage": [{"job": job, "begin": {"epoch": 1, "name": "x"}}],
+            "Access/Remove": [{"name": "token:nobody", "if_exists": True}],
+        }
+
+    def messages(self, method: str, kind: Any) -> list[Any]:  # noqa: ANN401 - of any message
+        """Those of a call, in order."""
+        named = {field.name for field in kind.DESCRIPTOR.fields}
+        usual = {name: value for name, value in self.usual.items() if name in named}
+        return [kind(**each) for each in self.items.get(method, [usual])]
+
+    def left_out(self, text: str) -> str:
+        """The text without these names."""
+        for each in self.names:
+            text = text.replace(each, "NAME")
+        return text
+
+
+ORDERS = Names("orders", "billing", "copy")
+HIDDEN, MISSING = Names("vault", "auditors", "haul"), Names("attic", "nobodys", "cart")
+"""The first are there, and their subjects do not begin with their names; the others are not."""
 
 
 def methods() -> list[str]:
@@ -96,6 +131,8 @@ def may(role: str, method: str) -> bool:
     """Whether who has the role for all topics and groups may call it."""
     if method in BESIDE:
         return False
+    if method in DRIVING:
+        return role in ("produce", "consume", "admin")
     needed = next((each for each, known in MORE_THAN_READ.items() if method in known), "read")
     return role == "admin" or needed in (role, "read")
 
@@ -107,25 +144,35 @@ class _DeniedByItemError(Exception):
 class Site:
     """A daemon with tokens, one for each role and each choice of topics."""
 
-    def __init__(self, channel: grpc.aio.Channel, tokens: dict[str, str]) -> None:
+    def __init__(
+        self, channel: grpc.aio.Channel, tokens: dict[str, str], admin: dss_client.Client
+    ) -> None:
         self.channel = channel
         self.tokens = tokens
+        self.admin = admin
 
     async def is_denied(self, who: str, method: str) -> bool:
         """Whether a call of that method, about orders and billing, is denied."""
+        return await self.denial(who, method, ORDERS) is not None
+
+    async def denial(self, who: str, method: str, names: Names) -> DssError | None:
+        """What a denied call is told; None where it is not denied."""
         for _ in range(TRIES_MAX):
             try:
-                await self._called(method, self.tokens[who])
-            except _DeniedByItemError:
-                return True
+                await self._called(method, self.tokens[who], names)
+            except _DeniedByItemError as denied:
+                (error,) = denied.args
+                return error_from_wire(error)
             except grpc.aio.AioRpcError as refused:
+                if refused.code() is grpc.StatusCode.PERMISSION_DENIED:
+                    return _condition_of(refused)
                 if refused.code() is not grpc.StatusCode.INTERNAL:
-                    return refused.code() is grpc.StatusCode.PERMISSION_DENIED
+                    return None
             else:
-                return False
+                return None
         raise AssertionError(f"{method} of {who} has no outcome")
 
-    async def _called(self, method: str, token: str) -> None:
+    async def _called(self, method: str, token: str, names: Names) -> None:
         service, name = f"{OF_OURS}{method}".split("/")
         known = descriptor_pool.Default().FindServiceByName(service).methods_by_name[name]
         request = message_factory.GetMessageClass(known.input_type)
@@ -134,7 +181,7 @@ class Site:
         kind = "_".join("stream" if each else "unary" for each in streams)
         ask = getattr(self.channel, kind)(f"/{OF_OURS}{method}", request.SerializeToString, answer)
         how = {"metadata": (("authorization", f"Bearer {token}"),), "timeout": PATIENCE_S}
-        items = [request(**each) for each in ITEMS.get(method, [_about_orders(request)])]
+        items = names.messages(method, request)
         if not known.server_streaming:
             await ask(items[0], **how)
             return
@@ -149,14 +196,16 @@ class Site:
                 if reply is grpc.aio.EOF:
                     return
                 if method == "Sessions/Attach" and reply.error.error.code == PermissionDenied.code:
-                    raise _DeniedByItemError
+                    raise _DeniedByItemError(reply.error.error)
         finally:
             call.cancel()
 
 
-def _about_orders(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - of any message
-    named = {field.name for field in kind.DESCRIPTOR.fields}
-    return {name: value for name, value in ABOUT_ORDERS.items() if name in named}
+def _condition_of(refused: grpc.aio.AioRpcError) -> DssError:
+    for key, value in refused.trailing_metadata() or ():
+        if key == ERROR_METADATA_KEY and isinstance(value, bytes):
+            return error_from_wire(types_pb2.Error.FromString(value))
+    raise AssertionError("a denial without a condition")
 
 
 @asynccontextmanager
@@ -166,6 +215,10 @@ async def opened() -> AsyncIterator[Site]:
         async with running("--data-dir", f"{folder}/d", *listens) as daemon:
             local, remote = daemon.endpoints
             async with dss_client.connect(endpoint=local) as admin:
+                await admin.topics.create("vault", partitions=1, patterns=["gold/#"])
+                await admin.groups.create("$share/auditors/gold/#")
+                job = CreateJob("haul", "replay", source="vault", target="vault", allow_loop=True)
+                await admin.operations.apply(await admin.operations.plan(job), reason="a test")
                 tokens = {}
                 for role in ROLES:
                     for which, (topics, groups) in {"all": ALL, "others": OTHERS}.items():
@@ -175,7 +228,7 @@ async def opened() -> AsyncIterator[Site]:
                         made = await admin.access.add_token(f"{role}-{which}", [permission])
                         tokens[f"{role}-{which}"] = made.token
                 async with grpc.aio.insecure_channel(remote) as channel:
-                    yield Site(channel, tokens)
+                    yield Site(channel, tokens, admin)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -185,7 +238,7 @@ async def site() -> AsyncIterator[Site]:
 
 
 async def test_the_table_here_names_methods_that_are_there() -> None:
-    named = FREE.union(BESIDE, *MORE_THAN_READ.values())
+    named = FREE.union(BESIDE, DRIVING, *MORE_THAN_READ.values())
     assert named <= set(methods())
 
 
@@ -205,3 +258,45 @@ async def test_who_has_a_role_for_other_topics_and_groups_is_let_at_none_of_thes
 ) -> None:
     let = {method for method in methods() if not await site.is_denied(f"{role}-others", method)}
     assert let == FREE
+
+
+@pytest.mark.parametrize("role", [each for each in ROLES if each != "admin"])
+async def test_a_denial_says_the_same_of_what_is_there_and_of_what_is_not(
+    site: Site, role: str
+) -> None:
+    for method in methods():
+        hidden = await site.denial(f"{role}-others", method, HIDDEN)
+        missing = await site.denial(f"{role}-others", method, MISSING)
+        said = [
+            None if each is None else names.left_out(f"{each} {each.hint_text}")
+            for each, names in ((hidden, HIDDEN), (missing, MISSING))
+        ]
+        assert said[0] == said[1], method
+        assert "gold" not in str(said), method
+
+
+async def test_what_a_denial_says_would_allow_it_allows_it(site: Site) -> None:
+    nothing_here = Permission("read", ("payments/#",))
+    site.tokens["seeker"] = (await site.admin.access.add_token("seeker", [nothing_here])).token
+    for method in methods():
+        if method in BESIDE:
+            continue
+        await site.admin.access.edit("token:seeker", [nothing_here])
+        for _ in range(PERMISSIONS_TRIED_MAX):
+            denied = await site.denial("seeker", method, ORDERS)
+            if denied is None:
+                break
+            await site.admin.access.allow("token:seeker", [_named_by(denied)])
+        else:
+            raise AssertionError(f"{method} is denied with all that its denials named: {denied}")
+
+
+def _named_by(denied: DssError) -> Permission:
+    """The permission of the command in a hint."""
+    words = shlex.split(denied.hint_text.rstrip(".").partition(": ")[2])
+    assert words[:4] == ["dssctl", "principals", "allow", "token:seeker"], denied.hint_text
+    said = list(zip(words[4::2], words[5::2], strict=True))
+    options = {name: tuple(value for each, value in said if each == name) for name, _ in said}
+    (role,) = options["--role"]
+    assert role == denied.fields["role"]
+    return Permission(role, options.get("--topic", ()), options.get("--group", ()))

@@ -49,4 +49,4 @@ def test_the_page_leads_from_nothing_over_a_restore_to_an_upgrade() -> None:
         assert "again" in shown
         assert "restored backup 3" in shown
         assert (folder / "dss.tar.gz").stat().st_size
-        assert said.count("all is whole") == 3
+        assert said.count("all is whole") == 4

@@ -1,7 +1,7 @@
-"""A driver on Spark that reaches the daemon by TLS, with a token in a file.
+"""A driver on Spark that reaches the daemon by TLS, with a token in a file, from another host.
 
 Everything is real: certificates, a daemon that lets in who has a token, a JVM, tasks in their own
-processes, what Spark keeps of it. The driver works in a folder where it sees no file of the daemon.
+processes, what Spark keeps of it. The hosts are network namespaces with a link between them.
 """
 
 import asyncio
@@ -15,7 +15,8 @@ import dss_client
 from dss_client.access import Permission
 from dss_client.changes import CreateJob
 from support.certificates import Authority
-from support.daemon_process import DaemonProcess, running, short_directory
+from support.daemon_process import DaemonProcess, short_directory
+from support.network_namespaces import Host, two_hosts
 from support.prerequisites import need_spark
 from support.proof_share import only_in_proof
 from support.spark_processes import LOOK_S, PATIENCE_S, Submitted, submitted
@@ -28,16 +29,19 @@ pytestmark = [pytest.mark.slow("a JVM starts"), only_in_proof]
 
 
 @asynccontextmanager
-async def served(folder: Path, authority: Authority) -> AsyncIterator[DaemonProcess]:
-    pair = authority.signed("localhost", "DNS:localhost", "IP:127.0.0.1")
+async def served(folder: Path, authority: Authority, here: Host) -> AsyncIterator[DaemonProcess]:
+    pair = authority.signed(here.address, f"IP:{here.address}")
     arguments = (
         "--data-dir", f"{folder}/data", "--listen", f"unix:{folder}/s",
-        "--listen", "127.0.0.1:0,tls,clients=tokens",
+        "--listen", f"{here.address}:0,tls,clients=tokens",
         "--tls-cert", str(pair.cert), "--tls-key", str(pair.key),
     )  # fmt: skip
-    async with running(*arguments) as daemon:
+    daemon = await DaemonProcess.start(*arguments, tracer=here.enter)
+    try:
         yield daemon
         assert await daemon.stop() == 0
+    finally:
+        await daemon.kill()
 
 
 async def filled(admin: dss_client.Client) -> None:
@@ -73,8 +77,8 @@ async def test_a_driver_on_spark_works_with_a_token_that_it_shows_to_nobody(tmp_
     own = tmp_path / "own"
     own.mkdir()
     async with asyncio.timeout(PATIENCE_S):
-        with short_directory() as folder:
-            async with served(folder, authority) as daemon:
+        with short_directory() as folder, two_hosts() as (here, there):
+            async with served(folder, authority, here) as daemon:
                 local, remote = daemon.endpoints
                 remote = f"dss://{remote.removeprefix('dss://')}"
                 async with dss_client.connect(endpoint=local) as admin:
@@ -94,8 +98,11 @@ async def test_a_driver_on_spark_works_with_a_token_that_it_shows_to_nobody(tmp_
                         "DSSCTL_TLS_CA": str(authority.cert),
                         "DSSCTL_TOKEN_FILE": str(token_file),
                         "TMPDIR": str(own),
+                        "SPARK_LOCAL_IP": there.address,
                     }
-                    async with submitted(JOB, remote, own, conf=kept, environment=files) as driver:
+                    async with submitted(
+                        JOB, remote, own, conf=kept, environment=files, enter=there.enter
+                    ) as driver:
                         lines = await command_lines(driver)
                         assert await driver.ended() == 0, driver.said()
                     job = await admin.jobs.get(JOB)

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 from nats.js.errors import APIError
@@ -23,7 +24,7 @@ from dss_client.jetstream import (
 from dss_client.jetstream.calls import SubscribeCall
 from dss_core.errors import ConsumerNotFound, DssError
 from support.daemon_process import running, short_directory
-from support.nats_oracle import NatsJetStream, nats_client, nats_server
+from support.nats_oracle import NatsJetStream, NatsSubscription, nats_client, nats_server
 
 STREAM = "ORDERS"
 SOON_S = 20.0
@@ -103,7 +104,11 @@ class NatsWorld:
     name: str = "nats"
 
     async def subscribe(self, call: SubscribeCall) -> Any:  # noqa: ANN401
-        return await self.js.subscribe(call)
+        subscription = await self.js.subscribe(call)
+        if not call.pull:
+            # The server notices interest a little after it has taken the subscription.
+            await until(partial(_is_bound, subscription))
+        return subscription
 
     async def publish(self, subject: str, payload: bytes) -> int:
         return int((await self.js.publish(subject, payload)).seq)
@@ -123,6 +128,10 @@ class NatsWorld:
 
     async def forget(self, name: str) -> None:
         await self.js.delete_consumer(STREAM, name)
+
+
+async def _is_bound(subscription: NatsSubscription) -> bool:
+    return (await subscription.consumer_info()).push_bound
 
 
 def config_named(config: ConsumerConfig, name: str | None) -> ConsumerConfig:

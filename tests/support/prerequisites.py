@@ -1,5 +1,6 @@
-"""What some proof needs of the machine: strace, a file system that can be mounted, tools
-of Prometheus and systemd, tmux, Spark with a Java to run it, a package index within reach.
+"""What some proof needs of the machine: strace, a file system that can be mounted, network
+namespaces, tools of Prometheus and systemd, tmux, Spark with a Java to run it, a package index
+within reach.
 
 Without it that proof is left out, and the end of the run says so. `DSS_PREREQUISITES` names what
 the machine is known to have; proof that is left out there all the same fails instead, so that CI
@@ -16,6 +17,7 @@ from dss_sim import strace
 
 STRACE = "strace"
 MOUNT = "mount"
+NAMESPACES = "namespaces"
 PROMTOOL = "promtool"
 SYSTEMD = "systemd-analyze"
 BASH = "bash"

@@ -66,15 +66,18 @@ async def submitted(
     conf: Sequence[str] = (),
     python: Path | None = None,
     environment: Mapping[str, str] = MappingProxyType({}),
+    enter: Sequence[str] = (),
 ) -> AsyncIterator[Submitted]:
-    """A driver of a job, as `dssctl` starts it; tasks run in another Python, if one is named."""
+    """A driver of a job, as `dssctl` starts it; tasks run in another Python, if one is named. A
+    command in front may bring it to another network, and has to become that process.
+    """
     own = {} if python is None else {"PYSPARK_PYTHON": str(python)}
     options = [word for each in conf for word in ("--conf", each)]
     command = ["-m", "dss_spark", job, "--endpoint", endpoint, "--master", master, *options]
     log = folder / f"{job}.log"
     with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, *command, "--folder", str(folder / f"{job}.spark"),
+            *enter, sys.executable, *command, "--folder", str(folder / f"{job}.spark"),
             stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output,
             env={**os.environ, **own, **environment},
         )  # fmt: skip

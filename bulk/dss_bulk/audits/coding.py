@@ -4,8 +4,8 @@
 
     base 85 ( zlib ( length of the values, 4 bytes │ values, JSON │ pages of origins, 8 KiB each ) )
 
-Invariant: a text has at most `AUDIT_OUTPUT_BYTES_MAX` bytes. What is left out for that is named in
-what is read again: as unexamined, never as well.
+Invariant: a text has at most `AUDIT_OUTPUT_BYTES_MAX` bytes. Parts that are left out for that are
+named when it is read again, as unexamined, never as sound.
 """
 
 import json
@@ -22,11 +22,11 @@ from dss_bulk.limits import AUDIT_OUTPUT_BYTES_MAX
 
 _LENGTH_BYTES = 4
 ALL_STREAMS = "all"
-"""Stands for the streams where there are too many of them to be told apart."""
+"""Stands for all streams where too many are named to tell them apart."""
 
 
 def text_of(partial: Partial, bytes_max: int = AUDIT_OUTPUT_BYTES_MAX) -> str:
-    """A partial result that `read` gives again, without what does not fit."""
+    """A partial result as text, for `read`, without the parts that do not fit."""
     text = _encoded(partial)
     for shorten in _SHORTER:
         if len(text) <= bytes_max:
@@ -38,7 +38,7 @@ def text_of(partial: Partial, bytes_max: int = AUDIT_OUTPUT_BYTES_MAX) -> str:
 
 
 def read(text: str) -> Partial:
-    """What `text_of` wrote."""
+    """Read what `text_of` wrote."""
     content = zlib.decompress(b85decode(text))
     length = int.from_bytes(content[:_LENGTH_BYTES], "big")
     fields = json.loads(content[_LENGTH_BYTES : _LENGTH_BYTES + length])
@@ -93,15 +93,15 @@ def _origins(fields: dict[str, Any], pages: bytes) -> Origins:
 
 
 def settled(partial: Partial) -> Partial:
-    """What is left to say where no part comes behind: nothing to compare others with."""
+    """A partial result as the last one: no later part will be compared with it."""
     return replace(partial, origins=replace(partial.origins, pages={}), orders={})
 
 
-# What is left out, in this order, until the rest fits.
+# The parts to leave out, in this order, until the rest fits.
 
 
 def _without_pages(partial: Partial) -> Partial:
-    """Those of other parts are not compared with these."""
+    """The result without pages: later parts are not compared with its origins."""
     origins = partial.origins
     unexamined = origins.unexamined + origins.records
     return replace(partial, origins=replace(origins, pages={}, unexamined=unexamined))

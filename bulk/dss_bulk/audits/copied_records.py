@@ -1,7 +1,7 @@
-"""Where copies came from: the origin headers of a range, as columns.
+"""The origins of copies: the origin headers of a range, as columns.
 
-Invariant: a record whose header names no origin counts as one that is no copy; its header was made
-up, and nothing can be said of it.
+Invariant: a record whose header names no origin does not count as a copy: its header was made up by
+somebody else, and says nothing.
 """
 
 from collections.abc import Callable
@@ -17,19 +17,20 @@ from dss_bulk.audits.stepping_back import steps_back
 from dss_core.origin import ORIGIN
 
 AUDIT_CHUNK_PAGES_MAX = 512
-"""Limit of them in one chunk: 4 MiB. A made-up header names an offset far from all others."""
+"""How many pages of origins one chunk has: 4 MiB. A made-up header may name an offset far from all
+others."""
 
 AUDIT_ORIGIN_STREAM_BYTES_MAX = 512
-"""Of the stream that an origin names: what is longer is no stream of ours."""
+"""The longest stream name in an origin: a longer one is no stream of ours."""
 
 AUDIT_CHUNK_SOURCES_MAX = 1_024
-"""Limit of streams named by the origins of one range: each costs a pass over all."""
+"""How many streams the origins of one range may name: each costs a pass over all."""
 
 
 _STREAM = rf"[A-Za-z0-9._/-]{{1,{AUDIT_ORIGIN_STREAM_BYTES_MAX}}}"
-"""As `dss_core.ids` writes it."""
+"""The form of a stream name, as `dss_core.ids` writes it."""
 _DIGITS_MAX = 18
-"""Of an offset: so it fits 63 bits."""
+"""The most digits of an offset, so that it fits 63 bits."""
 _ORIGIN = rf"^{_STREAM}@[0-9]{{1,{_DIGITS_MAX}}}$"
 
 _PAGE_NUMBERS = pa.arange(0, PAGE_OFFSETS)
@@ -37,12 +38,12 @@ _PAGE_NUMBERS = pa.arange(0, PAGE_OFFSETS)
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Of one range."""
+    """The copies in one range."""
 
     origins: Origins
     orders: dict[Copied, tuple[int, int]]
     falling: pa.BooleanArray | None
-    """Rows that stand behind a newer record of the same key and source."""
+    """Copies that come after a newer record of the same key and source."""
 
 
 def origins_of(table: pa.Table, stream: str) -> Copies:
@@ -69,7 +70,7 @@ def origins_of(table: pa.Table, stream: str) -> Copies:
 
 
 def _parsed(headers: pa.ChunkedArray) -> tuple[pa.Array, pa.DictionaryArray, pa.Array]:
-    """Rows that are copies, the streams that they came from, and the offsets there."""
+    """The rows that are copies, their source streams, and their offsets there."""
     whole = pa.concat_arrays(headers.chunks or [pa.array([], headers.type)])
     named = pc.equal(whole.keys, ORIGIN)
     lists = pa.ListArray.from_arrays(whole.offsets, whole.keys)
@@ -78,7 +79,7 @@ def _parsed(headers: pa.ChunkedArray) -> tuple[pa.Array, pa.DictionaryArray, pa.
     if (parted := _parted(values)) is None:
         valid = pc.match_substring_regex(values, _ORIGIN)
         rows, values = rows.filter(valid), values.filter(valid)
-    # A record has its origin once; of one that was made up, the first is taken, as readers do.
+    # A record has one origin; of several, made-up ones, the first counts, as for readers.
     again = pc.fill_null(pc.equal(rows[1:], rows[:-1]), False)
     if pc.any(again, min_count=0).as_py():
         once = pa.concat_arrays([pa.array([True]), pc.invert(again)])
@@ -87,9 +88,9 @@ def _parsed(headers: pa.ChunkedArray) -> tuple[pa.Array, pa.DictionaryArray, pa.
 
 
 def _parted(values: pa.BinaryArray) -> tuple[pa.DictionaryArray, pa.Int64Array] | None:
-    """The parts of origins, where all are such; None is said of all where one may be none.
+    """The parts of origins if all rows have them; None if a row may have none.
 
-    A pattern for each takes most of the time that an audit of copies does; streams are few.
+    Matching a pattern for each row takes most of the time of an audit of copies; streams are few.
     """
     try:
         sources, offsets = _texts_of(values.cast(pa.utf8()))
@@ -113,7 +114,7 @@ def _texts_of(origins_found: pa.StringArray) -> tuple[pa.StringArray, pa.StringA
     """The texts before the mark and after it.
 
     Raises:
-        pa.ArrowInvalid: not each has two parts.
+        pa.ArrowInvalid: a row does not have two parts.
     """
     lists = pc.split_pattern(origins_found, "@")
     if not pc.all(pc.equal(pc.list_value_length(lists), 2), min_count=0).as_py():
@@ -150,7 +151,7 @@ def _bits(offsets: pa.Array, numbers: pa.Array, page: int) -> int:
     if span["max"] - low + 1 == len(own):
         return ((1 << len(own)) - 1) << low - (page << PAGE_BITS)
     mask = pc.is_in(_numbers(span["max"] - low + 1), value_set=pc.subtract(own, low))
-    # Behind the last one a buffer has bits of no meaning.
+    # After the last bit, a buffer has bits without a meaning.
     bits = int.from_bytes(mask.buffers()[1].to_pybytes(), "little") & ((1 << len(mask)) - 1)
     return bits << low - (page << PAGE_BITS)
 
@@ -160,7 +161,7 @@ def _rises(values: pa.Array, than: Callable[[pa.Array, pa.Array], pa.Array]) -> 
 
 
 def _numbers(count: int) -> pa.Int64Array:
-    """From 0 up; those of a page are kept."""
+    """The numbers from 0 up; those of a page are kept."""
     if count <= PAGE_OFFSETS:
         return _PAGE_NUMBERS[:count]
     return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count)), 1)
@@ -169,7 +170,7 @@ def _numbers(count: int) -> pa.Int64Array:
 def _in_table(
     marked: pa.BooleanArray | None, rows: pa.Array, records: int
 ) -> pa.BooleanArray | None:
-    """Marks of some rows of a table as marks of all of them."""
+    """The marks of some rows of a table, as marks of all rows."""
     if marked is None:
         return None
     return pc.is_in(_numbers(records), value_set=rows.filter(marked).cast(pa.int64()))

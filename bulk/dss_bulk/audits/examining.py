@@ -1,8 +1,8 @@
-"""What is found in the records of one range of a stream. Arrow in, a partial result out.
+"""The findings in the records of one range of a stream: Arrow in, a partial result out.
 
-Invariant: the whole range is looked at for gaps and doubled offsets, whatever is selected of it;
-all else is of the records that are selected. A check that holds for a whole column at a glance is
-not made record by record.
+Invariant: the whole range is checked for gaps and doubled offsets, whatever is selected of it; all
+other checks are of the selected records. A check that can be decided for a whole column is not made
+record by record.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from dss_core.progress import Range, Ranges, complement, normalised, without
 from dss_core.routing import Router
 
 AUDIT_KEY_SHOWN_BYTES_MAX = 48
-"""Of a key, for people: keys may have 65,534 bytes."""
+"""How many bytes of a key are shown: keys may have 65,534 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Rule:
 
     patterns: tuple[TopicFilter, ...]
     shapes: Mapping[int, Shape]
-    """By storage topic."""
+    """The routing of each storage topic."""
     selection: RecordSelection
 
 
@@ -59,13 +59,13 @@ class RangeRead:
     table: pa.Table
     """With the columns of `dss_bulk.tables.RECORDS`, in the order of reading."""
     damaged: Ranges = ()
-    """Offsets that the reader was told to be unreadable."""
+    """Offsets that the reader reported as unreadable."""
     lost: Ranges = ()
-    """Offsets that the reader was told to have no record."""
+    """Offsets that the reader reported as having no record."""
 
 
 def examined(read: RangeRead, rule: Rule) -> Partial:
-    """All that is found in a range."""
+    """All findings of a range."""
     table = read.table.combine_chunks()
     found = {Check.DAMAGE: _told(read, read.damaged), Check.LOST: _told(read, read.lost)}
     seen = runs_of(table["offset"])
@@ -146,7 +146,7 @@ def _falling_times(read: RangeRead, table: pa.Table) -> Found:
 
 
 def _places(read: RangeRead, table: pa.Table, rows: pa.BooleanArray | None) -> Found:
-    """How many rows are marked, and where the first of them stand."""
+    """How many rows are marked, and the first few of them."""
     count = 0 if rows is None else pc.sum(rows).as_py() or 0
     if not count:
         return Found()

@@ -1,12 +1,12 @@
-"""Which origins were seen: an exact set of offsets by stream, so that a second time is noticed.
+"""Remembers which origins were seen: an exact set of offsets by stream, to find doubled copies.
 
 ::
 
     orders/0/3   page 0 ████████████████  page 1 ██████▌·········      one bit an offset
     orders/0/4   page 7 ·██·███·█·█·██·█                                no page where nothing is
 
-Invariant: doubles are counted exactly as long as all pages fit. A record of a page that does not
-fit is counted as unexamined, never as examined.
+Invariant: doubles are counted exactly while all pages fit. A record of a page that does not fit
+counts as unexamined, never as examined.
 """
 
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ from heapq import nsmallest
 from dss_bulk.limits import AUDIT_EXAMPLES_MAX
 
 AUDIT_ORIGIN_PAGES_MAX = 16_384
-"""Of 65,536 origins each, that an audit remembers to find doubles: 128 MiB, a thousand million
-records."""
+"""How many pages of 65,536 origins each an audit remembers to find doubles: 128 MiB, a thousand
+million records."""
 
 
 PAGE_BITS = 16
@@ -25,7 +25,7 @@ PAGE_OFFSETS = 1 << PAGE_BITS
 PAGE_BYTES = PAGE_OFFSETS // 8
 
 Page = tuple[str, int]
-"""A stream, and which of its pages."""
+"""A stream, and the number of one of its pages."""
 
 Origin = tuple[str, int]
 
@@ -39,18 +39,18 @@ class Origins:
     doubles: int = 0
     """Records with the origin of an earlier record."""
     doubled: tuple[Origin, ...] = ()
-    """The first of them."""
+    """The first few of these records."""
     unexamined: int = 0
     """Records whose origin was not compared with all others."""
 
     @property
     def records(self) -> int:
-        """Different origins that were seen."""
+        """The number of different origins that were seen."""
         return sum(page.bit_count() for page in self.pages.values())
 
 
 def merged(left: Origins, right: Origins, pages_max: int = AUDIT_ORIGIN_PAGES_MAX) -> Origins:
-    """Both; an origin that both have is doubled."""
+    """The union of both; an origin in both is doubled."""
     pages = dict(left.pages)
     doubles, unexamined = left.doubles + right.doubles, left.unexamined + right.unexamined
     doubled = {*left.doubled, *right.doubled}
@@ -71,7 +71,7 @@ def merged(left: Origins, right: Origins, pages_max: int = AUDIT_ORIGIN_PAGES_MA
 
 
 def lowest(origins: set[Origin]) -> tuple[Origin, ...]:
-    """The first few."""
+    """The first few, in order."""
     return tuple(nsmallest(AUDIT_EXAMPLES_MAX, origins))
 
 

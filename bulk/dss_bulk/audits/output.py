@@ -6,8 +6,8 @@
     chunk 1 ─ partial ┼─► last chunk: all of it, and how far its groups were
     chunk 2 ─ partial ┘
 
-Invariant: the report follows from the manifest alone. So a driver that is replaced repeats nothing,
-no file is left anywhere, and a report can be read while the audit goes on.
+Invariant: the report follows from the manifest alone. So a replacement driver repeats nothing, no
+file is left anywhere, and a report can be read while the audit runs.
 """
 
 import asyncio
@@ -35,15 +35,15 @@ class GroupLag:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Of one chunk."""
+    """The output of one chunk."""
 
     partial: Partial
     is_whole: bool = False
-    """Whether it is what all chunks gave."""
+    """Whether it is the result of all chunks."""
     groups: tuple[GroupLag, ...] = ()
 
     def to_json(self) -> str:
-        """For the manifest."""
+        """The output for the manifest."""
         found: dict[Check, int] = {
             check: each.count for check, each in self.partial.found.items() if each.count
         }
@@ -56,7 +56,7 @@ class Output:
 
     @classmethod
     def from_json(cls, text: str) -> "Output":
-        """What `to_json` wrote."""
+        """Read what `to_json` wrote."""
         fields = json.loads(text)
         groups = tuple(GroupLag(*each) for each in fields.get("groups", ()))
         return cls(read(fields["partial"]), "groups" in fields, groups)
@@ -76,7 +76,7 @@ async def output_of(chunks: AsyncIterator[JobChunk]) -> Output:
 
 
 def _fitting(groups: Sequence[GroupLag]) -> list[tuple[str, str, int]]:
-    """Those furthest behind, in a part of the room that there is."""
+    """The groups furthest behind, as many as fit."""
     found: list[tuple[str, str, int]] = []
     left = AUDIT_OUTPUT_BYTES_MAX // 4
     for each in groups[:AUDIT_GROUPS_MAX]:

@@ -1,6 +1,7 @@
 """The parameters of an audit: its topic as it was at creation. Plain values.
 
-Invariant: what a chunk gives follows from its manifest alone, so patterns and routing stand in it.
+Invariant: the result of a chunk follows from its manifest alone, so the manifest has patterns and
+routing.
 """
 
 import json
@@ -23,16 +24,16 @@ class StorageShape:
 
 @dataclass(frozen=True, slots=True)
 class AuditParams:
-    """Besides source, range and filter."""
+    """The parameters besides source, range and filter."""
 
     router: str
     patterns: tuple[str, ...]
     shapes: Mapping[int, StorageShape]
-    """By storage topic."""
+    """The storage topics."""
 
     @classmethod
     def of(cls, topic: Topic) -> Self:
-        """Of a topic as it is."""
+        """The parameters for the present topic."""
         shapes = {
             each.storage_topic_id: StorageShape(each.ordinal, each.partitions, each.factor)
             for each in topic.storage_topics
@@ -41,7 +42,7 @@ class AuditParams:
 
     @classmethod
     def from_json(cls, job: str, text: str) -> Self:
-        """What `to_json` wrote, of a job of this name.
+        """Read what `to_json` wrote for a job of this name.
 
         Raises:
             IllegalJob: it is something else.
@@ -55,7 +56,7 @@ class AuditParams:
             raise IllegalJob(job=job, rule=rule) from wrong
 
     def to_json(self) -> str:
-        """For the manifest."""
+        """The parameters for the manifest."""
         shapes = [
             (number, each.ordinal, each.partitions, each.factor)
             for number, each in self.shapes.items()
@@ -64,5 +65,5 @@ class AuditParams:
 
     @property
     def partitions(self) -> Mapping[int, int]:
-        """By ordinal of a storage topic."""
+        """The number of partitions, by ordinal of a storage topic."""
         return {each.ordinal: each.partitions for each in self.shapes.values()}

@@ -1,7 +1,7 @@
-"""What was found in a part of a topic, and what two parts give together.
+"""The findings in a part of a topic, and how two parts are merged.
 
-Invariant: `merged` may group parts in any way, but keeps their order: the left ones lie before the
-right ones in every stream. A partial result has a bound whatever it is of.
+Invariant: `merged` may group parts in any way, but keeps their order: in every stream the left part
+lies before the right one. A partial result has a bound, whatever it covers.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,28 +16,28 @@ from dss_bulk.audits.top_keys import TopKeys
 from dss_bulk.limits import AUDIT_EXAMPLES_MAX
 
 AUDIT_ORDERS_MAX = 4_096
-"""Pairs of a stream and a source of its records, whose order is followed from chunk to chunk."""
+"""How many pairs of a stream and a source are followed in order from chunk to chunk."""
 
 
 class Check(StrEnum):
-    """What is looked for."""
+    """The kinds of findings."""
 
     GAPS = "gaps"
-    """Offsets that nothing explains."""
+    """Offsets without a record and without a reason."""
     DAMAGE = "damage"
     """Records that cannot be read."""
     DUPLICATES = "duplicates"
-    """An offset, or an origin, that another record has."""
+    """An offset, or an origin, that another record has too."""
     MISROUTED = "misrouted"
-    """Records in another partition than that of their key."""
+    """Records in another partition than their key's."""
     ORDER = "order"
-    """Copies that stand before an older one of the same key and source."""
+    """Copies that come before an older one of the same key and source."""
     SUBJECTS = "subjects"
     """Subjects that no pattern of the topic meets."""
     LOST = "lost"
-    """Offsets that a loss of power or a kill left without a record."""
+    """Offsets without a record, after a loss of power or a kill."""
     TIMES = "times"
-    """Records whose time lies before that of an older one of the same key."""
+    """Records whose time is before that of an older record of the same key."""
     UNEXAMINED = "unexamined"
     """Records beyond a limit, which were not examined."""
 
@@ -62,7 +62,7 @@ class Found:
     """The first places, by name."""
 
     def plus(self, other: "Found") -> "Found":
-        """Both."""
+        """The sum of both."""
         return Found(self.count + other.count, first((*self.examples, *other.examples)))
 
 
@@ -73,14 +73,14 @@ def first(examples: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """Of one stream."""
+    """The amount of records in one stream."""
 
     records: int = 0
     bytes: int = 0
-    """Of keys and payloads."""
+    """The bytes of keys and payloads."""
 
     def plus(self, other: "Amount") -> "Amount":
-        """Both."""
+        """The sum of both."""
         return Amount(self.records + other.records, self.bytes + other.bytes)
 
 
@@ -88,7 +88,7 @@ class _Sum(Protocol):
     """A result that can be added to others of its type."""
 
     def plus(self, other: Self) -> Self:
-        """Both."""
+        """The sum of both."""
         ...
 
 
@@ -101,7 +101,7 @@ Copied = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """Of some ranges."""
+    """The result of some ranges."""
 
     streams: Mapping[str, Amount] = field(default_factory=dict)
     keyless: int = 0
@@ -110,18 +110,19 @@ class Partial:
     keys: TopKeys = field(default_factory=TopKeys)
     origins: Origins = field(default_factory=Origins)
     orders: Mapping[Copied, tuple[int, int]] = field(default_factory=dict)
-    """The lowest and the highest origin."""
+    """The lowest and the highest origin offset."""
     apart: frozenset[Copied] = frozenset()
-    """Where origins fall from one part to the next: whether a key's do is not known."""
+    """Places where origins fall from one part to the next: whether those of one key do is
+    unknown."""
 
     @property
     def records(self) -> int:
-        """That were looked at."""
+        """How many records were examined."""
         return sum(each.records for each in self.streams.values())
 
     @property
     def bytes(self) -> int:
-        """Of their keys and payloads."""
+        """The bytes of their keys and payloads."""
         return sum(each.bytes for each in self.streams.values())
 
 

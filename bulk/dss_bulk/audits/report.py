@@ -1,6 +1,6 @@
-"""The report of an audit: findings, amounts, what was not examined. Plain values.
+"""The report of an audit: findings, amounts, unexamined parts. Plain values.
 
-Invariant: a report is clean only if nothing of it is a problem, and says what it does not know.
+Invariant: a report is clean only if it has no problem, and it says what was not examined.
 """
 
 from collections import defaultdict
@@ -20,22 +20,22 @@ class Finding:
     check: Check
     is_problem: bool
     count: int
-    """Of offsets, records or pairs, as the sentence says."""
+    """The number of offsets, records or pairs, as the sentence says."""
     sentence: str
     examples: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StreamAmount:
-    """One stream, and what part of all it has."""
+    """One stream, and its share of the whole."""
 
     stream: str
     records: int
     bytes: int
     share: float
-    """Of the records of its storage topic."""
+    """Its share of the records of its storage topic."""
     of_mean: float
-    """By how much it has more records than a stream has on average; 1: as many."""
+    """Its records relative to the average stream; 1: average."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +43,17 @@ class KeyAmount:
     """A key with many records."""
 
     key: bytes
-    """Its beginning."""
+    """The beginning of the key."""
     records: int
-    """At least."""
+    """The least number of its records."""
     records_max: int
     share: float
-    """Of all records, at least."""
+    """The least share of all records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All of it."""
+    """The whole report."""
 
     records: int
     bytes: int
@@ -61,7 +61,7 @@ class Report:
     findings: tuple[Finding, ...]
     streams: tuple[StreamAmount, ...]
     keys: tuple[KeyAmount, ...]
-    """Those with most records first."""
+    """The streams, those with most records first."""
 
     def found(self, checks: Collection[Check]) -> tuple[Finding, ...]:
         """The findings of some checks."""
@@ -74,7 +74,8 @@ class Report:
 
 
 def report_of(partial: Partial, partitions: Mapping[int, int]) -> Report:
-    """What a partial result says, as if it were all; with the partitions of storage topics."""
+    """The report of a partial result as if it were all; ``partitions`` are those of storage
+    topics."""
     found = dict(partial.found)
     origins = partial.origins
     if origins.doubles:
@@ -155,7 +156,7 @@ def _unexamined(partial: Partial) -> Found:
 
 
 def _streams(partial: Partial, partitions: Mapping[int, int]) -> tuple[StreamAmount, ...]:
-    """Those without a record too, where another one of their storage topic has some."""
+    """All streams of a storage topic of which any stream has records."""
     amounts = {
         StreamName.parse(name): each
         for name, each in partial.streams.items()

@@ -1,4 +1,4 @@
-"""Which records of a column go back behind one of the same key before them."""
+"""Finds records that come after a newer one of the same key."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +11,7 @@ def steps_back(
 ) -> pa.BooleanArray | None:
     """Rows whose value is lower than that of the row before of the same key and source.
 
-    None where there is none. Rows without a key, or without a value, are no part of it.
+    None if there are none. Rows without a key, or without a value, are ignored.
     """
     if _never_falls(values):
         return None

@@ -1,15 +1,15 @@
-"""The keys that most records have, in memory that does not grow (Misra and Gries).
+"""The keys with the most records, in bounded memory (Misra and Gries).
 
-Invariant: of each key, the true count lies between `counts` of it, 0 where it is left out, and that
-plus `short`. So no key is missed that has more than `short` records, and `short` is at most all
-records by one more than the keys that are kept.
+Invariant: the true count of each key lies between its `counts`, 0 if it is left out, and that plus
+`short`. So no key with more than `short` records is missed, and `short` is at most the number of
+all records divided by one more than the number of kept keys.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 AUDIT_TOP_KEYS_MAX = 64
-"""Keys that are counted apart: one with more than a 65th of all records is never missed."""
+"""How many keys are counted: one with more than a 65th of all records is never missed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,15 +17,15 @@ class TopKeys:
     """Keys by their routing hash."""
 
     counts: Mapping[int, int] = field(default_factory=dict)
-    """At least so many records."""
+    """The least number of records of each kept key."""
     names: Mapping[int, bytes] = field(default_factory=dict)
-    """Of each of them, the beginning of the key."""
+    """The beginning of each kept key."""
     short: int = 0
-    """By how much a count may be too low."""
+    """By how much each count may be too low."""
 
 
 def merged(left: TopKeys, right: TopKeys) -> TopKeys:
-    """Both."""
+    """The sum of both."""
     counts = dict(left.counts)
     for key, count in right.counts.items():
         counts[key] = counts.get(key, 0) + count
@@ -34,7 +34,7 @@ def merged(left: TopKeys, right: TopKeys) -> TopKeys:
 
 
 def kept(keys: TopKeys) -> TopKeys:
-    """The largest alone, each less what the largest of the others has."""
+    """Keep the largest counts, each reduced by the largest of the others."""
     if len(keys.counts) <= AUDIT_TOP_KEYS_MAX:
         return keys
     less = sorted(keys.counts.values(), reverse=True)[AUDIT_TOP_KEYS_MAX]

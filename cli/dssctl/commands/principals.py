@@ -73,6 +73,23 @@ def add(
 
 
 @app.command(cls=showing(PRINCIPAL_KIND, command=Writing))
+def allow(
+    context: typer.Context,
+    name: Name,
+    role: Roles = None,
+    topic: TopicFilters = None,
+    group: GroupPatterns = None,
+    permission: Permissions = None,
+) -> None:
+    """Give a principal more permissions; it keeps those that it has, and its expiry."""
+    settings = settings_of(context)
+    permissions = permissions_of(role, topic, group, permission)
+    confirm_name_if_protected(settings, f"Allowing {name} more", name)
+    allowed = ask(settings, lambda client: client.access.allow(name, permissions))
+    show_one(settings, PRINCIPAL_KIND, principal_item(allowed))
+
+
+@app.command(cls=showing(PRINCIPAL_KIND, command=Writing))
 def edit(
     context: typer.Context,
     name: Name,

@@ -66,8 +66,11 @@ SERVICE = {
     "DSS5008": """The daemon could not open the address: another process listens there, a file
         of that name is in the way, or it is not allowed. Stop the other process or choose
         another --listen.""",
-    "DSS5009": """The caller is known, and has no permission for this. Nothing was done. An
-        administrator can give the role that the hint names.""",
+    "DSS5009": """The caller is known, and has no permission for this. Nothing was done. The hint
+        names the role and the topics or groups that would allow it, as a command for an
+        administrator; dssctl principals allow keeps what the caller has already. FILTER and NAME
+        stand for what the call did not say. Whoever may not know whether a topic, group or job
+        exists is told the same as if it did not.""",
     "DSS5010": """The daemon reported a condition that this version of the tool does not know,
         so the daemon is newer. Its own words are in the message. Update the tool.""",
     "DSS5011": """A start needs some room, for its own rows and marks, and the disk has none.

@@ -1,8 +1,8 @@
 """The dashboard, ``dssctl top``.
 
-A feed tells items; `model` makes of them, one after the other, a picture; `paint` makes of a
-picture lines of text; `widgets` and `screens` put these on a terminal and take keys. Invariant:
-what is shown is a function of the items alone, so that a recording of them shows the same again.
-Only `widgets` and `screens` know Textual, only `feed` knows the daemon, and nothing but the command
-knows this package: whoever does not look pays nothing for it.
+A feed reports items; `model` turns them, one after the other, into a picture; `paint` turns a
+picture into lines of text; `stage` keeps the view and takes keys; `terminal` puts the lines on a
+screen. Invariant: what is shown is a function of the items alone, so a recording of them shows the
+same again. Only `terminal` knows Textual, only `feed` knows the daemon, and only the command knows
+this package: other commands do not load it.
 """

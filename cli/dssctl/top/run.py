@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 GARBAGE_YOUNG = 10_000
 GARBAGE_MIDDLE = 50
 GARBAGE_OLD = 100
-"""When the collector of cycles looks: after so many new objects, and its older generations so many
-times less often. Of 2,000 groups that change ten times a second, 80,000 objects come and go without
-a cycle; with Python's own figures all of them were looked at every second, for 70 ms."""
+"""When the cycle collector runs: after so many new objects, and for its older generations so many
+times less often. If 2,000 groups change ten times a second, 80,000 objects come and go without a
+cycle; with Python's own figures the collector looked at all of them every second, for 70 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command was told."""
+    """The options of the command."""
 
     screen: str = ""
     private: bool = False
@@ -49,7 +49,7 @@ class Options:
 
 
 def show(settings: Settings, options: Options) -> int:
-    """Run the dashboard until it is left; its exit code.
+    """Run the dashboard until it is left; returns its exit code.
 
     Raises:
         WrongUsage: there is no such screen.
@@ -64,7 +64,7 @@ def show(settings: Settings, options: Options) -> int:
     recorder = _recorder(options)
     try:
         with curtain(view, options.theme):
-            # Loaded behind the first picture, of which a person sees that something comes.
+            # Loaded after the first picture, so that a person sees it sooner.
             from dssctl.top.feed.live import Live
             from dssctl.top.terminal import app
 
@@ -87,7 +87,7 @@ def show(settings: Settings, options: Options) -> int:
 
 
 def spare_collector() -> None:
-    """Have the collector of cycles look less often: what comes and goes here has none."""
+    """Make the cycle collector run less often: the objects that come and go here have no cycles."""
     gc.freeze()  # what is loaded stays
     gc.set_threshold(GARBAGE_YOUNG, GARBAGE_MIDDLE, GARBAGE_OLD)
 
@@ -109,7 +109,7 @@ def _recorder(options: Options) -> "Recorder | None":
 
 
 def first_view(settings: Settings, options: Options) -> View:
-    """What is seen first.
+    """The first view.
 
     Raises:
         WrongUsage: there is no such screen.
@@ -135,7 +135,8 @@ def _is_read_only(settings: Settings) -> bool:
 
 
 def _place(written: str) -> Place:
-    """A screen by its name; a group is not known yet, and taken by its whole name.
+    """The place of a screen's name; a group's name is not looked up yet, but taken as its full
+    name.
 
     Raises:
         WrongUsage: there is none.
@@ -156,11 +157,11 @@ def _endpoint(settings: Settings) -> str:
 
 
 def _quiet(settings: Settings) -> None:
-    """What the environment says to those who write to the terminal beside the dashboard."""
+    """Set environment variables that keep libraries from writing to the terminal."""
     # gRPC writes to the terminal behind everybody's back.
     os.environ["GRPC_VERBOSITY"] = "NONE"
     if settings.colour is Colour.NEVER:
         os.environ["NO_COLOR"] = "1"
     elif settings.colour is Colour.ALWAYS or not os.environ.get("NO_COLOR"):
-        # Textual takes one that is empty for one that is set.
+        # Textual takes an empty variable for a set one.
         os.environ.pop("NO_COLOR", None)

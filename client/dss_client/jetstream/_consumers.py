@@ -47,27 +47,28 @@ if TYPE_CHECKING:
     from dss_client.jetstream._pieces import Pieces
 
 UNUSED_S_MIN = 1.0
-"""A shorter inactive threshold is taken for this: the daemon looks once a second."""
+"""The shortest inactive threshold; a shorter one is raised to it, as the daemon looks once a
+second."""
 
 
 _OF_TOPICS = {
     "storage": "file", "retention": "limits", "discard": "old", "num_replicas": 1,
     "max_consumers": -1, "max_msgs": -1, "max_bytes": -1,
 }  # fmt: skip
-"""What a topic is, in the words of JetStream."""
+"""What every topic is, in the words of JetStream."""
 
 
 class Standing(NamedTuple):
-    """Who takes part in a group."""
+    """The members of a group."""
 
     members: tuple[str, ...]
-    """The clients, the first one first."""
+    """The clients, in the order in which they joined."""
     holders: frozenset[str]
-    """Those that a stream is lent to."""
+    """The clients that hold a stream."""
 
 
 class Consumers:
-    """Of one daemon, for one client."""
+    """The consumers of one daemon, for one client."""
 
     def __init__(self, connection: "Connection", client_id: str) -> None:
         self._topics = Topics(connection)
@@ -98,8 +99,8 @@ class Consumers:
         return _info(found[0], stream, pull=pull) if found else None
 
     async def _named(self, stream: str, name: str) -> list[Group]:
-        """The groups that stand for the consumer, the oldest first; there is one at most but while
-        two are made at a time.
+        """The groups that stand for the consumer, the oldest first; there is more than one only if
+        two were made at the same moment.
         """
         groups = await self._groups.list(filter=f"name={name}")
         found = [each for each in groups if each.name == name and each.kind != "exclusive"]
@@ -189,7 +190,7 @@ class Consumers:
         return found[0]
 
     async def info(self, stream: str, name: str, *, pull: bool = False) -> ConsumerInfo:
-        """The consumer with all that is known of it; what this client acknowledged is in it.
+        """The consumer with its present state, the acks of this client included.
 
         Raises:
             ConsumerNotFound: there is none.
@@ -202,7 +203,7 @@ class Consumers:
         floors = [each.progress.floor for each in told.grants]
         floor = SequenceInfo(None, floors[0]) if len(floors) == 1 else None
         out = sum(each.out for each in sums)
-        # What comes ahead of a fetch is delivered to nobody yet, as a program of JetStream sees it.
+        # Records that are ahead of a fetch count as delivered to nobody, as in JetStream.
         ahead = min(sum(each.fresh for each in used if each.hold.info.config.is_pull), out)
         return replace(
             _info(told.group, stream, pull=pull),
@@ -341,9 +342,9 @@ def start_of(config: ConsumerConfig, topic: Topic) -> Start:
 
 
 def _rests_of(config: ConsumerConfig) -> list[float]:
-    """For how long a message rests in the retry queue, behind the ack wait that went before.
+    """How long a message waits in the retry queue, after its ack wait.
 
-    The steps of JetStream count from when it was handed out, and the first of them is its ack wait.
+    JetStream counts its steps from the hand-out, and the first of them is the ack wait.
     """
     steps = config.backoff or []
     return [max(step - steps[0], 0.0) for step in steps]

@@ -1,7 +1,7 @@
-"""A subscription of DSS whose records are messages of JetStream, and how long it heard nothing.
+"""A DSS subscription whose records are JetStream messages; it also measures the daemon's silence.
 
-Invariant: where no message needs a look of its own, messages come from the loop of the subscription
-itself, and cost what its records cost.
+Invariant: if no message needs a check of its own, messages come from the subscription's own loop,
+and cost as much as its records.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _ALL = 1 << 62
 
 
 class Pieces(Subscription):
-    """What comes for one consumer."""
+    """The messages of one consumer."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Pieces(Subscription):
         self.handouts = _handouts_of(hold)
         self._takes_what_came = False
         self.released: Callable[[], None] = _nothing
-        """Called once it is left."""
+        """Called once the subscription is left."""
 
     async def __aexit__(
         self,
@@ -59,12 +59,12 @@ class Pieces(Subscription):
 
     @property
     def last_seq(self) -> int:
-        """Of the last message that was handed out."""
+        """The sequence of the last message that was handed out."""
         self.note_current()
         return max(self._handed.values(), default=0)
 
     def deliver(self, handout: "Handout") -> None:
-        """Records came; who pulls gets first what comes again, as of a server of JetStream."""
+        """Records came; for a puller redelivered ones are first, as from a JetStream server."""
         if self._takes_what_came:
             return
         super().deliver(handout)
@@ -85,7 +85,7 @@ class Pieces(Subscription):
         self.hold.end()
 
     def end_behind_what_came(self) -> None:
-        """Hand out what is here, and then end."""
+        """Hand out the messages that are here, then end."""
         self._takes_what_came = True
         self._arrived.set()
 
@@ -96,13 +96,13 @@ class Pieces(Subscription):
 
     @property
     def fresh(self) -> int:
-        """How many of them were never handed out before, as far as this client knows."""
+        """How many of these messages, as far as this client knows, were never handed out before."""
         begun = [] if self._current is None else [self._current]
         return sum(map(_fresh_in, [*begun, *self._inbox]))
 
     @property
     def is_drained(self) -> bool:
-        """Whether it was asked to end behind what had come."""
+        """Whether it was asked to end after the messages that had come."""
         return self._takes_what_came
 
     @property
@@ -131,7 +131,7 @@ class Pieces(Subscription):
                 yield message
 
     async def take(self, most: int, wait_s: float | None) -> list[Msg]:
-        """Up to so many messages, waiting so long for the first one; what is here is enough."""
+        """Take up to so many messages; waits so long for the first one, and not for more."""
         ends_s = None if wait_s is None else monotonic() + wait_s
         try:
             async with asyncio.timeout(wait_s):
@@ -165,7 +165,7 @@ def _nothing() -> None:
 
 
 def _comes_again(handout: Handout) -> bool:
-    """Whether all of it was out before; the daemon has the order of keys where there is one."""
+    """Whether all of it was sent before; where keys have an order, the daemon keeps it."""
     return handout.came_again and order_of(handout.grant) is None
 
 
@@ -197,7 +197,8 @@ class _RetriedMsgHandout(RetriedHandout):
 
 
 def _handouts_of(hold: Hold) -> Handouts:
-    """Those of one subscription: pieces that are split make others of their class."""
+    """The classes of pieces for one subscription: pieces that are split make others of their
+    class."""
     kinds = {_MsgHandout: hold.kind, _RetriedMsgHandout: hold.retried_kind}
     main, retried = (
         cast(

@@ -1,9 +1,9 @@
 """The workflow's port to DSS: consumers as groups, one subscription per call.
 
-Invariant: a consumer that is for one subscription has one. Whoever joins its group waits until it
-has what there is of its streams, before anything is handed out. It leaves again if somebody came
-first, by the order of the leader, or has a stream: over a restart of the daemon streams are kept
-for who had them, who comes back behind those that are new.
+Invariant: a consumer for one subscription has one. A client that joins its group waits until it has
+the streams that it gets, before it hands out anything. It leaves again if another member came
+first, in the order of the leader, or holds a stream: over a restart of the daemon streams are kept
+for their former holders, which come back after new members.
 """
 
 import asyncio
@@ -27,16 +27,17 @@ if TYPE_CHECKING:
 
 BIND_S_MAX = 10.0
 BIND_LOOK_S = 0.02
-"""A member is known to the leader within milliseconds, and has its streams then. A daemon that
-stands still is waited for, and streams that are kept over a restart, for two thirds of a lease."""
+"""How long, and how often, a join is checked. The leader knows a member within milliseconds, and
+gives it streams then. The check waits for a daemon that stands still, and for streams that are kept
+over a restart, which is two thirds of a lease."""
 
 GIVES_WAY_S = 1.0
-"""Somebody who came later and has a stream leaves within milliseconds, unless it was here before
-the daemon began anew."""
+"""How long to wait for a later member with a stream to leave: it does within milliseconds, unless
+it was there before the daemon restarted."""
 
 
 class DssPort:
-    """Of one call."""
+    """The port of one call."""
 
     def __init__(
         self,
@@ -76,7 +77,7 @@ class DssPort:
         return await self._consumers.create(request.stream, request.config)
 
     async def attach(self, request: Attach) -> bool:
-        """Join the group; where it is for one, whether nobody else was sooner."""
+        """Join the group; if the consumer is for one, returns whether nobody else was sooner."""
         info, call = request.info, request.call
         alone = None if call.pull or call.queue else (info.stream_name, info.name)
         if alone in self._held:
@@ -90,7 +91,8 @@ class DssPort:
         await pieces.__aenter__()
         self._pieces = pieces
         if pieces.declared:
-            # Nobody looked it up, or it was removed since: this made a group that nobody asked for.
+            # The consumer was not looked up, or was removed since: this join made a group by
+            # mistake.
             await self.withdraw()
             await self._consumers.remove_if_unused(f"{info.name}@{filter}")
             raise ConsumerNotFound(consumer=info.name, stream=info.stream_name)

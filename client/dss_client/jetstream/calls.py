@@ -42,16 +42,16 @@ class SubscribeCall:
     skip_lookup: bool = False
     config: ConsumerConfig = field(default_factory=ConsumerConfig)
     fresh_name: str = ""
-    """Of an ephemeral consumer that has none."""
+    """The random name of an ephemeral consumer that has none."""
     fresh_inbox: str = ""
 
     @property
     def name(self) -> str:
-        """Of the consumer that is meant; empty: a new ephemeral one."""
+        """The name of the consumer that is meant; empty: a new ephemeral one."""
         return self.consumer or self.durable or self.config.name or ""
 
     def creates(self) -> ConsumerConfig:
-        """The consumer that is made where there is none."""
+        """The configuration for a consumer that does not exist yet."""
         config = self.config
         one = config.filter_subjects is None
         return replace(

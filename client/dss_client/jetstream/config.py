@@ -88,7 +88,7 @@ class ConsumerConfig:
         return self.deliver_subject is None
 
     def said(self) -> dict[str, Any]:
-        """What is said, by name."""
+        """The fields that were given, by name."""
         return {
             each.name: value
             for each in fields(self)
@@ -96,7 +96,7 @@ class ConsumerConfig:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """What is said, for the metadata of a group."""
+        """The fields that were given, for the metadata of a group."""
         said = self.said()
         if self.opt_start_time is not None:
             said["opt_start_time"] = self.opt_start_time.astimezone(UTC).isoformat()
@@ -104,7 +104,7 @@ class ConsumerConfig:
 
     @classmethod
     def from_json(cls, said: dict[str, Any]) -> "ConsumerConfig":
-        """Of what `to_json` gave; a field of a later version is passed over."""
+        """Read what `to_json` gave; a field of a later version is ignored."""
         known = {each.name for each in fields(cls)}
         made = cls(**{name: value for name, value in said.items() if name in known})
         for name, kind in _ENUMS.items():
@@ -130,14 +130,14 @@ _DEFAULTS: dict[str, Any] = {
     "num_replicas": 1,
 }
 _ONE_WAY = ("flow_control", "mem_storage")
-"""That it is off is never asked for: only a wish that they be on differs from off."""
+"""Fields whose default is off: only a request that they be on differs from off."""
 
 _CHOSEN = ("name", "deliver_subject", "deliver_group", "filter_subject", "filter_subjects")
-"""What finds the consumer, or is compared by a check of its own."""
+"""Fields that find the consumer, or that have a check of their own."""
 
 
 def with_defaults(config: ConsumerConfig) -> ConsumerConfig:
-    """As a server would complete it.
+    """Complete a configuration as a server would.
 
     But for max_ack_pending: where it is not said, the credit of the session bounds what is out.
     """
@@ -153,7 +153,7 @@ def with_defaults(config: ConsumerConfig) -> ConsumerConfig:
 
 
 def differences(asked: ConsumerConfig, has: ConsumerConfig) -> Iterator[str]:
-    """What of what is asked for the consumer does not have, in words."""
+    """The fields asked for that the consumer does not have, in words."""
     for name, wanted in asked.said().items():
         found = getattr(has, name)
         if name in _CHOSEN or (name in _ONE_WAY and not wanted):
@@ -174,7 +174,7 @@ def _comparable(name: str, value: Any) -> Any:  # noqa: ANN401 - of any field
     if name in ("rate_limit_bps", "max_batch", "max_bytes", "max_expires", "inactive_threshold"):
         return value or 0
     if name == "metadata" and isinstance(value, dict):
-        # What begins so is the server's own.
+        # Metadata with this prefix is the server's own.
         return {key: text for key, text in value.items() if not key.startswith("_nats")}
     return value or None if name in ("headers_only", *_ONE_WAY) else value
 
@@ -216,7 +216,7 @@ class ConsumerInfo:
     delivered: SequenceInfo | None = None
     """None: nobody but the client knows how far it handed out."""
     group_id: int = field(default=0, compare=False)
-    """Of its group in DSS; tells it from a later one of the same name."""
+    """The id of its group in DSS, which differs from a later group of the same name."""
     filter: str = field(default="", compare=False)
     """What its group reads, as DSS writes it."""
 

@@ -1,8 +1,8 @@
-"""Messages of the facade, and what is known of those that a subscription has handed out.
+"""Messages of the facade, and the state of those that a subscription has handed out.
 
-A message is the record itself, made by the subscription in its one loop: what it has more is looked
-at when it is asked for. Invariant: of one message the first of ack, nak and term counts. How it is
-acknowledged is decided by the policy that the consumer has, not by what the program asked for.
+A message is the record itself, made in the subscription's own loop; its further fields are computed
+when asked for. Invariant: of ack, nak and term, the first call of a message counts. The policy of
+the consumer decides what an ack means, not what the program asked for.
 """
 
 import asyncio
@@ -171,7 +171,7 @@ class Msg(Record):
 
     @contextmanager
     def _settling(self) -> Iterator[None]:
-        """What fails has settled nothing: it may be called again."""
+        """If settling fails, nothing is settled: the program may call again."""
         try:
             yield
         except BaseException:
@@ -185,7 +185,7 @@ class Msg(Record):
             await self.record().in_progress()
 
 
-# The same slots, by the names that JetStream gives them.
+# The same slots under JetStream's names.
 for _name, _slot in {"data": "payload", "header": "headers"}.items():
     setattr(Msg, _name, vars(Record)[_slot])
 
@@ -244,7 +244,7 @@ Key = tuple["HeldGrant", int]
 
 
 class Hold:
-    """What a subscription has handed out, and what its policy makes of an ack."""
+    """The messages that a subscription has handed out, and what its policy makes of an ack."""
 
     def __init__(self, info: ConsumerInfo, *, strict_acks: bool = False) -> None:
         config = info.config
@@ -255,32 +255,33 @@ class Hold:
         self._window = max(config.max_ack_pending or 0, 0) if self.acknowledges else 0
         self._ack_wait_s = config.ack_wait or ACK_WAIT_S
         self._out: OrderedDict[Key, float] = OrderedDict()
-        """What is not settled, and until when it counts; in a window only, which bounds it."""
+        """Unsettled messages, and until when each counts; kept only with a window, which bounds
+        it."""
         self._in_order: dict[HeldGrant, deque[int]] = {}
-        """Of each stream, what is not acknowledged, where one ack is for all before it."""
+        """The unacknowledged messages of each stream, if an ack stands for all before it."""
         self._room = asyncio.Event()
         self._ended = False
         self.looks_at_each = self.policy != AckPolicy.EXPLICIT or bool(self._window)
-        """Whether each message has to be noted as it is handed out."""
+        """Whether each message has to be noted when it is handed out."""
         self.kind: type[Msg] = type("Msg", (Msg,), {"__slots__": (), "of": self})
-        """Of the messages of this subscription."""
+        """The class of messages of this subscription."""
         self.retried_kind = type("RetriedMsg", (RetriedMsg,), {"__slots__": (), "of": self})
-        """Of those that come again from the retry queue of the group."""
+        """The class of those that come from the retry queue of the group."""
         if not (self.looks_at_each or strict_acks):
             self.kind.ack = _plain_ack  # type: ignore[method-assign,assignment]
 
     def refused(self, message: Msg) -> None:
-        """It was settled otherwise than by an ack, which a later ack of it must not undo."""
+        """The message was settled otherwise than by an ack; a later ack must not undo that."""
         self.let_go(message)
         self.kind.ack = Msg.ack  # type: ignore[method-assign]
 
     def end(self) -> None:
-        """Nothing more is handed out, so nobody waits for room."""
+        """Nothing more is handed out, so end the waits for room."""
         self._ended = True
         self._room.set()
 
     def settles(self, message: Msg) -> bool:
-        """Whether the first call that settles it is this one; it counts from here.
+        """Whether this call is the first to settle the message; it counts from here on.
 
         Raises:
             MessageSettled: with ``strict_acks``, and it is not.
@@ -309,7 +310,7 @@ class Hold:
         grant.ack(tuple((at, at + 1) for at in sorted(set(done))))
 
     def hand_out(self, messages: Iterable[Msg]) -> None:
-        """They go to the program now."""
+        """These messages go to the program now."""
         now = monotonic()
         for message in messages:
             if not self.acknowledges:
@@ -323,7 +324,7 @@ class Hold:
                 self._in_order.setdefault(grant, deque()).append(offset)
 
     def let_go(self, message: Msg) -> None:
-        """It takes no room in the window any more."""
+        """The message takes no more room in the window."""
         if self._out:
             self._drop(_key(message))
 
@@ -339,7 +340,8 @@ class Hold:
             self._out.move_to_end(key)
 
     async def room(self, wanted: int) -> int:
-        """How many more may be handed out, of so many; waits until that is one."""
+        """How many more messages may be handed out, up to ``wanted``; waits until there is room for
+        one."""
         if not self._window:
             return wanted
         while (free := self._window - len(self._out)) <= 0:
@@ -351,7 +353,8 @@ class Hold:
                 async with asyncio.timeout(max(left_s, 0)):
                     await self._room.wait()
             except TimeoutError:
-                # Its ack wait is over: it comes again, and the program has lost its claim.
+                # The ack wait of a message is over: it comes again, and the program has lost its
+                # claim.
                 self._out.popitem(last=False)
         return min(free, wanted)
 

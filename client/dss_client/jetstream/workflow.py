@@ -31,12 +31,12 @@ from dss_core.errors import (
 )
 
 LOOKUP_MAY_FAIL = (PermissionDenied, TimedOut)
-"""Who pulls may go on without having seen the consumer, where it could not be asked for."""
+"""A puller may go on without having seen the consumer, if it could not be looked up."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindStreams:
-    """Which streams have the subject; answered by their names."""
+    """Which streams have the subject; answered with their names."""
 
     subject: str
 
@@ -52,7 +52,7 @@ class LookUp:
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """Be where the consumer will deliver to, before it is made."""
+    """Listen where the consumer will deliver to, before it is made."""
 
     config: ConsumerConfig
 
@@ -67,7 +67,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Attach:
-    """Take part in what the consumer delivers; answered by whether nobody else was sooner."""
+    """Join the consumer; answered with whether nobody else was sooner."""
 
     call: SubscribeCall
     info: ConsumerInfo
@@ -94,7 +94,8 @@ class Bound:
 
     info: ConsumerInfo
     created: bool
-    """By this call: it is deleted when the subscription ends, unless others use it."""
+    """This call made the consumer: it is deleted when the subscription ends, unless others use
+    it."""
 
 
 Workflow = Generator[Request, Any, Bound]
@@ -144,7 +145,7 @@ def _looked_up(call: SubscribeCall, stream: str) -> Generator[Request, Any, Cons
 
 
 def _unseen(call: SubscribeCall, stream: str) -> ConsumerInfo:
-    """A consumer that could not be looked up, or was not to be: as the call says that it is."""
+    """A consumer that was not looked up: as the call describes it."""
     from datetime import UTC, datetime
 
     created = datetime.fromtimestamp(0, UTC)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from dss_core.progress import Ranges
 
 LEFT_ACKS_S = 0.002
-"""Acks that threads left are looked for this often while any come; as long as records gather."""
+"""How often the loop looks for acks that threads left, while any come; as long as records
+gather."""
 
 
 def _nothing() -> None:
@@ -23,7 +24,7 @@ def _nothing() -> None:
 
 
 class AckBox:
-    """Of one grant."""
+    """The acks of one grant."""
 
     __slots__ = ("_grant", "_note", "awake", "leave", "offsets", "portal", "ranges")
 
@@ -35,15 +36,15 @@ class AckBox:
         self.leave = self.offsets.append
         """Called with the offset of a record, by any thread."""
         self.ranges: deque[Ranges] = deque()  # bounded by the same
-        """Of whole batches; nothing but `append` is a thread's."""
+        """Acks of whole batches; threads only call `append`."""
         self.awake = False
-        """The loop looks here again by itself."""
+        """Whether the loop looks here again by itself."""
         self._grant = grant
         self._note = note
-        """Has the grant know what was handed out, in the loop."""
+        """Tells the grant, in the loop, which records were handed out."""
 
     def wake(self) -> None:
-        """Have the loop look here.
+        """Make the loop look here.
 
         Raises:
             OpenedBeforeFork: the grant belongs to the process that this one was forked from.
@@ -57,11 +58,11 @@ class AckBox:
             self.portal.later(LEFT_ACKS_S, self._look)
             return
         self.awake = False
-        # Left in between: nobody was woken for it.
+        # An ack was left in between, and nothing was woken for it.
         self.deliver()
 
     def deliver(self) -> None:
-        """Bring all to the grant; in the loop only."""
+        """Bring all acks to the grant; in the loop only."""
         self._note()
         offsets, grant = self.offsets, self._grant
         while self.ranges:
@@ -69,6 +70,6 @@ class AckBox:
         if not offsets:
             return
         left = offsets[:]
-        # Others append meanwhile, behind these.
+        # Other threads append meanwhile, behind these.
         del offsets[: len(left)]
         grant.acks.leave_all(left)

@@ -1,8 +1,9 @@
-"""Records of one piece that lie open for threads, each of which takes the next by itself.
+"""Records of one piece laid open for threads, each of which takes the next one by itself.
 
-Invariant: a record is handed out by being taken from `rows`, to one thread; of what was called back
-nothing is. Taking needs no lock: CPython takes a step of a list's iterator, and empties it into
-another list, without letting other threads run. All else that threads and the loop do is under one.
+Invariant: a record is handed out by being taken from `rows`, to one thread; none is handed out
+after the chunk was called back. Taking needs no lock: CPython takes a step of a list's iterator,
+and empties the iterator into another list, without letting other threads run. Everything else that
+threads and the loop do is under one lock.
 """
 
 import threading
@@ -28,9 +29,9 @@ class Chunk:
     def __init__(self, handout: "Handout", records_max: int) -> None:
         self.handout = handout
         self.last: DeliveredRecord | None = None
-        """What was handed out last, as far as it is noted."""
+        """The last record handed out, as far as it was noted."""
         self.is_spent = False
-        """Nothing is left of it, and a thread has noticed."""
+        """Nothing is left, and a thread has noticed."""
         self._lock = threading.Lock()
         self._to_make = islice(handout.records(), records_max)
         self._records: list[DeliveredRecord] = []
@@ -38,7 +39,7 @@ class Chunk:
         self.lay_out()
 
     def lay_out(self) -> bool:
-        """Have records in `rows`, if any are left; called by any thread."""
+        """Put records into `rows`, if any are left; called by any thread."""
         with self._lock:
             if not length_hint(self.rows):
                 self._note(0)
@@ -51,11 +52,11 @@ class Chunk:
             self._note(length_hint(self.rows))
 
     def call_back(self) -> None:
-        """Hand out no more of it: what is left goes back to the piece."""
+        """Hand out nothing more: the records that are left go back to the piece."""
         with self._lock:
             left = list(self.rows)
             self._note(len(left))
-            self._records = []  # whoever looks again has taken none of those that were left
+            self._records = []  # a thread that looks again has taken none of those left
             self._to_make = islice((), 0)
             self.handout.put_back(*map(row_of, left))
 
@@ -65,7 +66,7 @@ class Chunk:
             self._records = list(islice(self._to_make, HANDY_RECORDS))
             self.rows = iter(self._records)
         except BaseException:
-            # Ctrl-C, in the midst of it: none of these was handed out.
+            # Ctrl-C while they were made: none of them was handed out.
             self._records = []
             self.rows = iter(())
             self.handout.make_anew()
@@ -81,21 +82,22 @@ class Chunk:
 
 
 class QuietChunk(Chunk):
-    """Of an ordered group none of whose keys is busy: one thread takes from it, and acknowledges
-    each before it takes the next. Whoever else is to have any calls it back before.
+    """Records of an ordered group without a busy key: one thread takes them, and acknowledges each
+    before it takes the next. Any other way of taking calls the chunk back first.
     """
 
     __slots__ = ()
 
 
 class PickedChunk:
-    """Records of an ordered group, each of another key, that lie open; made when it is opened."""
+    """Records of an ordered group, each of another key, laid open; made when the chunk is
+    opened."""
 
     __slots__ = ("_lock", "_noted", "_order", "_picked", "is_spent", "rows")
 
     def __init__(self, order: "Ordered", picked: "list[Aside]") -> None:
         self.is_spent = False
-        """Nothing is left of it, and a thread has noticed."""
+        """Nothing is left, and a thread has noticed."""
         self._lock = threading.Lock()
         self._order = order
         self._picked = picked
@@ -104,11 +106,11 @@ class PickedChunk:
 
     @property
     def is_open(self) -> bool:
-        """Whether any is left."""
+        """Whether any record is left."""
         return length_hint(self.rows) > 0
 
     def lay_out(self) -> bool:
-        """Have records in `rows`, if any are left; called by any thread."""
+        """Put records into `rows`, if any are left; called by any thread."""
         self.is_spent = not self.is_open
         return not self.is_spent
 
@@ -124,7 +126,7 @@ class PickedChunk:
         self._noted = taken
 
     def call_back(self) -> None:
-        """Hand out no more of it: what is left goes back."""
+        """Hand out nothing more: the records that are left go back."""
         with self._lock:
             left = len(list(self.rows))
             self._note(left)

@@ -1,9 +1,10 @@
 """The one event loop behind every synchronous client of this process, in a thread of its own.
 
 It begins with the first client and ends with the process, after it has closed the clients that are
-still open. Invariants: what belongs to the loop is touched in its thread only, through a `Portal`;
+still open. Invariants: what belongs to the loop is touched only in its thread, through a `Portal`;
 a call from another thread waits for its end, and ends early only together with what it awaits. A
-`fork` leaves the thread behind: in the child, whatever was opened before is refused with a reason.
+`fork` leaves the thread behind: in the child, everything that was opened before is refused with a
+reason.
 """
 
 import asyncio
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
 CLOSE_AT_EXIT_S = 5.0
-"""For the loop's thread to end with the process, once its clients are closed."""
+"""How long the process waits for the loop's thread to end, once its clients are closed."""
 
 SIGNAL_LOOK_S = 0.5
-"""A thread that waits for the loop looks up this often: of a signal that came in the moment before
-it began to wait, it would hear with the answer only."""
+"""How often a thread that waits for the loop looks up: otherwise it would notice a signal of the
+moment before it began to wait only with the answer."""
 
 
 Answer = TypeVar("Answer")
@@ -69,7 +70,7 @@ class Portal:
         return _waited(future)
 
     def soon(self, function: Callable[[], None]) -> None:
-        """Have a function called in the loop's thread, and wait for nothing.
+        """Have a function called in the loop's thread, without waiting for it.
 
         Raises:
             OpenedBeforeFork: the loop belongs to the process that this one was forked from.
@@ -78,7 +79,7 @@ class Portal:
         self._loop.call_soon_threadsafe(function)
 
     def later(self, delay_s: float, function: Callable[[], None]) -> None:
-        """The same after a while; in the loop's thread only."""
+        """Have a function called after a while; in the loop's thread only."""
         self._loop.call_later(delay_s, function)
 
     def begin(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
@@ -91,12 +92,12 @@ class Portal:
             while (item := self.run(_next_of(items))) is not _END:
                 yield cast("Answer", item)
         finally:
-            # Perhaps thrown away late: then there is nobody left to close it for.
+            # The iterator may be thrown away late, when the loop has ended.
             if not (the_forks.is_child or self._ended):
                 self.run(items.aclose())
 
     def check(self) -> None:
-        """See that waiting for the loop would end; raises as `run` does."""
+        """Check that a wait for the loop would end; raises as `run` does."""
         self.check_process()
         if self._ended:
             raise ProcessEnds
@@ -112,11 +113,11 @@ class Portal:
         self._closers[client] = close
 
     def closed(self, client: object) -> None:
-        """It is no longer."""
+        """The client is closed."""
         self._closers.pop(client, None)
 
     def end(self) -> None:
-        """Close what is open; nothing can be called behind it."""
+        """Close the open clients; nothing can be called after that."""
         for close in list(self._closers.values()):
             # There is nobody left to be told.
             with suppress(Exception):
@@ -185,7 +186,7 @@ _portal: Portal | None = None
 
 
 def portal() -> Portal:
-    """The one of this process, which begins here.
+    """The portal of this process, made by the first call.
 
     Raises:
         OpenedBeforeFork: a client was opened before this process was forked: gRPC cannot be used.
@@ -205,7 +206,7 @@ def _end(ended: Portal) -> None:
 
 
 def _left_behind() -> None:
-    """This is the child of a fork: there is no such thread here."""
+    """Mark the portal in the child of a fork, where its thread is missing."""
     global _lock
     _lock = threading.Lock()
 

@@ -127,6 +127,19 @@ class Access:
         """
         return self._portal.run(self._twin.edit(name, permissions, expires_at_ms=expires_at_ms))
 
+    def allow(self, name: str, permissions: Sequence[Permission]) -> Principal:
+        """Give somebody more permissions, beside those that they have; calls that run are begun
+        anew.
+
+        Args:
+            name: with its kind, ``token:NAME`` or ``cert:NAME``.
+
+        Raises:
+            PrincipalNotFound: there is nobody of that name.
+            IllegalArgument, IllegalFilter: an argument breaks its rule.
+        """
+        return self._portal.run(self._twin.allow(name, permissions))
+
     def rotate_token(self, name: str, *, both_for_ms: int = 0) -> NewToken:
         """Make another token for somebody; the one before is taken for so long, too.
 

@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from dss_client.sync._portal import Portal
 
 OUTBOX_OF_BUFFER = 0.25
-"""Of a producer's buffer: what threads may have handed over and the loop has not taken yet."""
+"""The part of a producer's buffer for records that threads handed over and the loop has not
+taken."""
 
 
 class Delivery:
-    """What became of one record that was handed over; `wait` for its `Ack`."""
+    """The outcome of one record that was handed over; `wait` for its `Ack`."""
 
     __slots__ = ("_frame", "_row")
 
@@ -63,7 +64,8 @@ class Delivery:
 
 
 class _ThreadFrame(PendingFrame):
-    """A frame that threads gather; its records find the loop through it."""
+    """A frame that threads gather; the outcomes of its records are awaited in the loop through
+    it."""
 
     __slots__ = ("outbox",)
 
@@ -92,7 +94,7 @@ class _Outbox:
         self._awake = False
         self._failed: DssError | None = None
 
-    # What a `Sender` calls, in a thread that holds the lock.
+    # Called by a `Sender`, in a thread that holds the lock.
 
     def begin(self, partition: int, subject: str) -> PendingFrame:
         """An open frame for a partition that has none; its first record has the subject.
@@ -126,7 +128,7 @@ class _Outbox:
         if self.room_bytes < self.limit_bytes:
             raise BufferFull(limit=self.limit_bytes)
 
-    # In the loop.
+    # Called in the loop.
 
     def _begin_taking(self) -> None:
         self._spawn(self._keep_taking(), "dss outbox")
@@ -138,7 +140,7 @@ class _Outbox:
             await asyncio.sleep(GATHER_MS / 1_000)
 
     async def take_all(self) -> bool:
-        """Give every frame to the producer's call, in order; whether there was any."""
+        """Give every frame to the producer's call, in order; returns whether there was any."""
         async with self._order:
             any_here = self._close_all()
             while self._closed:
@@ -165,7 +167,8 @@ class _Outbox:
                 # The topic has moved.
                 self.routes = self._call.routes
                 self.open_frames = [None] * len(self._call.open_frames)
-            # Whoever opens a frame from now on wakes the loop, unless it looks again by itself.
+            # The next thread that opens a frame wakes the loop, unless the loop looks again by
+            # itself.
             self._awake = bool(self._closed)
             return self._awake
 

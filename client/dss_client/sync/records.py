@@ -1,7 +1,7 @@
 """Records and batches that a thread acknowledges, without a loop of its own.
 
-Invariant: they are those of `dss_client.record` in all but the ways to settle them, which here
-return when the same is true as there.
+Invariant: they are those of `dss_client.record`, except for the methods that settle them: these
+return when the promise of the asynchronous ones holds.
 """
 
 from collections.abc import Callable, Iterator
@@ -45,7 +45,7 @@ class DeliveredRecord(HandedOutRecord):
 
     @property
     def refused(self) -> bool:
-        """Whether it was refused, and is still to come again, or is where records that fail go."""
+        """Whether it was refused, and will come again or was moved to a queue."""
         return self._settled(_refused)
 
     def ack(self, *, sync: bool = False) -> None:
@@ -174,7 +174,7 @@ _RETRIED: dict[type[HandedOutRecord], type[HandedOutRecord]] = {
 
 
 def of_level(kind: type[Kind], level: int) -> type[Kind]:
-    """What records of a kind are that come from a level."""
+    """The class for records of a kind that come from a level."""
     return cast("type[Kind]", _RETRIED[kind]) if level else kind
 
 

@@ -1,9 +1,9 @@
 """A subscription that threads take records from.
 
-Records come chunk by chunk from the loop; inside a chunk a thread takes one after the other by
-itself. Invariant: as with the subscription in the loop, a record counts as handed out when the
-user gets it and not before; of a stream that was taken back, of a paused group, and after a silence
-of the daemon, none is handed out.
+Records come in chunks from the loop; inside a chunk a thread takes one after the other by itself.
+Invariant: as with the subscription in the loop, a record counts as handed out when the user gets it
+and not before; none is handed out of a stream that was taken back, of a paused group, or after a
+silence of the daemon.
 """
 
 import asyncio
@@ -39,20 +39,20 @@ if TYPE_CHECKING:
     from dss_core.progress import Ranges
 
 PICKED_RECORDS = 512
-"""So many records of an ordered group lie open for threads at most: a call into the loop for each
-of their chunks is a tenth of a microsecond a record."""
+"""How many records of an ordered group lie open for threads at most: a call into the loop for each
+chunk costs a tenth of a microsecond a record."""
 
 
 SURE_IN_THREADS_S = 0.05
-"""A thread that hands out holds no loop, so it asks the loop less often whether the session stands;
-the daemon waits for seconds before it lends streams of a client that stands still."""
+"""How often a thread that hands out asks the loop whether the session stands. It does not hold the
+loop, so it need not ask often; the daemon waits for seconds before it lends streams of a silent
+client."""
 
 
 class Pieces(AsyncSubscription):
-    """The subscription in the loop, which lays open chunks of what comes.
+    """The subscription in the loop, which lays chunks of its pieces open.
 
-    A chunk that is open is of the current piece; whoever else takes of that one calls it back
-    before.
+    An open chunk belongs to the current piece; any other way of taking calls it back first.
     """
 
     sure_s = SURE_IN_THREADS_S
@@ -65,22 +65,22 @@ class Pieces(AsyncSubscription):
         self._boxes: dict[HeldGrant, AckBox] = {}
 
     def box_of(self, grant: "HeldGrant") -> AckBox:
-        """Where acks of the grant's records are left."""
+        """The box for acks of the grant's records."""
         box = self._boxes.get(grant)
         if box is None:
             box = self._boxes[grant] = AckBox(self.portal, grant, self._note_picked)
         return box
 
     def _note_picked(self) -> None:
-        """What of an ordered group threads have taken is to be known where it is settled."""
+        """Tell the ordered group which records threads have taken, before they are settled."""
         if isinstance(self._chunk, PickedChunk):
             self._chunk.note()
         elif isinstance(self._chunk, QuietChunk):
             self._recall()
 
     def chunk(self) -> Chunk | PickedChunk | None:
-        """What to take from next; None after `drain`."""
-        # Most are here already: a task would cost the thread that waits two turns of the loop more.
+        """The chunk to take from next; None after `drain`."""
+        # Most chunks are ready: a task would cost the waiting thread two more turns of the loop.
         return self.portal.call(self._chunk_now) or self.portal.run(self._chunk_later())
 
     def _chunk_now(self) -> Chunk | PickedChunk | None:
@@ -99,16 +99,16 @@ class Pieces(AsyncSubscription):
         return None
 
     def _is_rest_due(self) -> bool:
-        """Whether the loop is to run, and the session to be looked at, before more is taken."""
+        """Whether the loop must run, and the session be checked, before more is taken."""
         if self._chunk is None:
             return self._order is not None and monotonic() >= self._resume_at
-        # Of an ordered group a chunk may be short.
+        # A chunk of an ordered group may be short.
         is_long = isinstance(self._chunk, Chunk)
         return (self._chunk.is_spent and is_long) or monotonic() >= self._resume_at
 
     async def _chunk_later(self) -> Chunk | PickedChunk | None:
         if self._is_rest_due():
-            # What is open stays so: several threads would take it from one another.
+            # An open chunk stays open: several threads would take it from one another.
             await super()._breathe()
         if (chunk := self._open_chunk()) is not None:
             return chunk
@@ -118,7 +118,7 @@ class Pieces(AsyncSubscription):
         return None
 
     def _open_chunk(self) -> PickedChunk | None:
-        """The one whose records are in no piece any more."""
+        """The open chunk, if its records are in no piece any more."""
         is_open = isinstance(self._chunk, PickedChunk) and self._chunk.is_open
         return cast("PickedChunk", self._chunk) if is_open else None
 
@@ -128,17 +128,17 @@ class Pieces(AsyncSubscription):
             self._chunk = self._chunk_in_order(handout, order)
         elif not isinstance(self._chunk, Chunk) or self._chunk.is_spent or handout.may_be_acked:
             self._recall()
-            # What came again is looked at one by one: acks of it still come.
+            # Records that came again are looked at one by one: acks of them still come.
             self._chunk = Chunk(handout, 1 if handout.may_be_acked else FLUSH_RECORDS)
         return self._chunk
 
     def _chunk_in_order(
         self, handout: "Handout", order: "Ordered"
     ) -> QuietChunk | PickedChunk | None:
-        """Of what may go now, if anything may."""
+        """A chunk of the records that may go now, if any may."""
         order.note_hand()
         if handout is self._current:
-            handout.rows()  # only then it is known whether it has any
+            handout.rows()  # only after this it is known whether there are any
             if handout.exhausted:
                 self._finish(handout)
                 return None
@@ -156,7 +156,7 @@ class Pieces(AsyncSubscription):
             cast("Ordered", chunk.handout.grant.order).in_hand([as_kind(AsyncRecord, chunk.last)])
 
     async def batches_for_threads(self) -> AsyncGenerator[DeliveredBatch, None]:
-        """What came, as columns."""
+        """The records that came, as columns."""
         async with aclosing(self.batches()) as batches:
             async for batch in batches:
                 yield batch_for_threads(batch, self.box_of(grant_behind(batch)))
@@ -169,7 +169,7 @@ class Pieces(AsyncSubscription):
             if isinstance(chunk, QuietChunk):
                 yield from self._quietly(chunk)
                 continue
-            # The clock is looked at last, when records are made: this process may stand still.
+            # The clock is read last, after records were made: this process may stand still.
             while chunk.lay_out() and clock() < self._resume_at:
                 for record in chunk.rows:
                     # As `_begin` had it made; a `cast` a record would cost as much as its ack.
@@ -178,7 +178,7 @@ class Pieces(AsyncSubscription):
                         break
 
     def _quietly(self, chunk: QuietChunk) -> Iterator[DeliveredRecord]:
-        """The records of a chunk, as long as each is acknowledged before the next is taken."""
+        """The records of a chunk, while each is acknowledged before the next is taken."""
         clock, acked = monotonic, cast("AckBox", chunk.handout.taker).offsets
         while chunk.lay_out() and clock() < self._resume_at:
             for record in chunk.rows:
@@ -188,12 +188,12 @@ class Pieces(AsyncSubscription):
                     return
 
     def deliver_acks(self) -> None:
-        """Bring to the grants what threads left for them."""
+        """Bring the acks that threads left to their grants."""
         for box in self._boxes.values():
             box.deliver()
 
     def bring_acks(self) -> None:
-        """Have all acks that were given be known to their grants."""
+        """Tell the grants of all acks that were given."""
         self.deliver_acks()
 
     def taken_back(self, grant: "HeldGrant", ranges: "Ranges") -> None:
@@ -209,7 +209,7 @@ class Pieces(AsyncSubscription):
     def _begin(self, handout: "Handout") -> None:
         super()._begin(handout)
         handout.taker = self.box_of(handout.grant)
-        # Whoever takes them knows what they are.
+        # Whoever takes them knows their class.
         own = of_level(DeliveredRecord, handout.grant.level)
         handout.kind = cast("type[AsyncRecord]", own)
 
@@ -217,7 +217,7 @@ class Pieces(AsyncSubscription):
         async for record in super()._taken():
             yield as_kind(AsyncRecord, record)
 
-    # Ways to take records other than from the chunk that is open.
+    # Ways to take records other than from the open chunk.
 
     async def _next(self) -> "Handout | None":
         handout = await super()._next()
@@ -374,7 +374,7 @@ class Subscription:
 
 
 def _call(handler: Callable[[DeliveredRecord], object], record: DeliveredRecord) -> None:
-    """Call it.
+    """Call the handler.
 
     Raises:
         HandlerMisused: it takes other arguments, or is async and has not done anything yet.

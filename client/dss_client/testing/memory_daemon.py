@@ -1,11 +1,11 @@
 """A daemon in memory, on a real socket, that a test can cut off or make refuse at any moment.
 
-It has one topic named ``t``, lends every stream to whoever subscribed last, and keeps its log and
-acks across cuts, so that what a client does on its own (gather, resend, resume, mark, follow a
-switch) can be tested to the frame. Invariant: it speaks the wire as the daemon does; where it knows
-less, it does less: consumers keep the streams that there were when they subscribed, a group begins
-at the earliest record, whatever start it is given, all groups share one progress, there is one
-session at a time, and neither an ack wait nor a lease ever runs out.
+It has one topic named ``t``, lends every stream to the newest subscription, and keeps its log and
+acks across cuts. So a test can check frame by frame what a client does on its own: gather, resend,
+resume, mark, follow a switch. Invariant: it speaks the wire as the daemon does; where it knows
+less, it does less: consumers keep the streams of the moment when they subscribed, a group begins at
+the earliest record whatever start it is given, all groups share one progress, there is one session
+at a time, and neither an ack wait nor a lease ever ends.
 """
 
 import asyncio
@@ -53,14 +53,14 @@ class MemoryDaemon(MemorySession):
         super().__init__(partitions)
         self.requests: list[log_pb2.ProduceRequest] = []
         self.mute_acks = False
-        """Frames are stored, and their acks withheld."""
+        """Frames are stored, but their acks are withheld."""
         self.refuse: list[DssError] = []
-        """Conditions that the next frames are refused with, one a frame."""
+        """The conditions that refuse the next frames, one each."""
         self.sealed: list[list[MemoryStream]] = []
-        """The streams of storage topics that take nothing more, the oldest storage topic first."""
+        """The streams of sealed storage topics, the oldest storage topic first."""
         self.reshape: dict[str, Any] = {}
-        """``topic_id``, ``topic_epoch`` or ``partitions`` as the topic is described with from now
-        on; or ``gone``, so that there is none."""
+        """Values of ``topic_id``, ``topic_epoch`` or ``partitions`` for later descriptions of the
+        topic; or ``gone``: it does not exist."""
         self._server: grpc.aio.Server | None = None
         self._grown = asyncio.Condition()
 
@@ -112,7 +112,8 @@ class MemoryDaemon(MemorySession):
         return self.streams[partition].payloads()
 
     def switch(self, partitions: int) -> None:
-        """The topic goes on in a new storage topic; an older one says what it has."""
+        """Let the topic go on in a new storage topic; an older one answers only for frames that it
+        has."""
         for stream in self.streams:
             stream.sealed = True
         self.sealed.append(self.streams)
@@ -197,7 +198,7 @@ class MemoryDaemon(MemorySession):
             self.deliver_new(partition, base)
 
     def _ordinal_at(self, partition: int, topic: str, topic_epoch: int) -> int:
-        """Which storage topic took records at an epoch."""
+        """The storage topic that took records at an epoch."""
         if not topic:
             rule = "the first request of a call must name one"
             raise IllegalArgument(argument="topic", rule=rule)

@@ -1,8 +1,8 @@
 """The one session of a daemon in memory, with its grants and deliveries.
 
-Invariants: a stream is lent to the newest subscription; what was sent under an earlier grant, and
-may have been handed out, is marked when it is sent again. A client that begins anew is let in once
-the older one has said how far it handed out, or has had its time to.
+Invariants: a stream is lent to the newest subscription; records that were sent under an earlier
+grant, and may have been handed out, are marked when they are sent again. A newer client is let in
+once the older one has said how far it handed out, or its time for that is over.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ Down = asyncio.Queue[sessions_pb2.SessionDown]
 
 SESSION_ID = b"s" * 16
 NAK_DELAY_MS = 100
-"""After it a refused record comes again where the client names no delay."""
+"""After this time a refused record comes again, if the client names no delay."""
 DRAIN_OF_LEASE = 0.5
-"""What an older client is told that it has to give its streams back."""
+"""How long an older client has to give its streams back, as it is told."""
 DRAINED_OF_LEASE = 0.45
-"""After it they are lent on without its word."""
+"""After this time its streams are lent again even without its answer."""
 
 
 @dataclass
@@ -54,12 +54,13 @@ class _Lent:
     resting: set[int] = field(default_factory=set)
     """Refused, and not sent again yet."""
     unsure: set[int] = field(default_factory=set)
-    """Sent again; that this was handed out has not been told."""
+    """Offsets sent again whose new hand-out was not reported yet."""
     ending: bool = False
-    """Asked back, for a newer client: nothing more of it is sent."""
+    """The stream was asked back for a newer client: nothing more is sent."""
 
     def told(self, frontier: int, handed_out: Ranges) -> list[int]:
-        """The client says how far it is; the offsets that it has handed out, or handed out anew."""
+        """Take the client's report; returns the offsets that it has handed out, or handed out
+        again."""
         told = [offset for low, high in handed_out for offset in range(low, high)]
         self.unsure.difference_update(told)
         self.early.update(offset for offset in told if offset >= self.frontier)
@@ -83,21 +84,23 @@ class MemorySession:
         self.pings = 0
         self.revoke_finished: list[int] = []
         self.pauses_taken: list[int] = []
-        """The turns that clients confirmed."""
+        """The pause numbers that clients confirmed."""
         self.mute_settled = False
-        """Acks of records are taken, and not answered."""
+        """Acks are taken, but not answered."""
         self.mute_revoked = False
-        """The end of a revoke is heard, and not answered."""
+        """The ends of revokes are heard, but not answered."""
         self.mute_subscribed = False
-        """Subscriptions are heard, and not answered."""
+        """Subscriptions are heard, but not answered."""
         self.ordered = False
-        """Streams are lent with queues, their keys in order; a test plays the queues itself."""
+        """Streams are lent with queues, and in the order of keys; a test plays the queues
+        itself."""
         self.taken_back: list[tuple[int, bool]] = []
-        """The answers to what was asked back: their numbers, and whether it was out."""
+        """The client's answers to requests to give records back: their numbers, and whether it had
+        them."""
         self.hold_back = False
-        """Neither grants nor new frames nor naks bring records; a test delivers them."""
+        """Grants, new frames and naks send no records; a test delivers them."""
         self.marks_redelivered = True
-        """Unset, only what the client itself marks as redelivered is marked."""
+        """If it is not set, only records that the client itself marks are marked as redelivered."""
         self.lease_ms = 6_000
         self._down: Down | None = None
         self._filters: dict[int, TopicFilter] = {}
@@ -106,7 +109,7 @@ class MemorySession:
         self._pause_turns = count(1)
         self._lent: dict[int, _Lent] = {}
         self._drained = asyncio.Event()
-        """Nothing is lent any more, or the client it was lent to is gone."""
+        """Set when nothing is lent any more, or the client that had it is gone."""
 
     async def attach(
         self, items: AsyncIterator[sessions_pb2.SessionUp]
@@ -135,7 +138,8 @@ class MemorySession:
         down.put_nowait(sessions_pb2.SessionDown())
 
     async def _drain_older(self, newer: Down) -> None:
-        """Who is attached gives back what it has not handed out, before another client begins."""
+        """Have the attached client give back what it has not handed out, before another one
+        begins."""
         if self._down in (None, newer) or not self._lent:
             return
         self._drained.clear()
@@ -280,7 +284,7 @@ class MemorySession:
         self._answer_settle(settle)
 
     def on_taken_back(self, item: sessions_pb2.TakenBack) -> None:
-        """What was asked back is answered."""
+        """The client answers a request to give records back."""
         self.taken_back.append((item.number, item.out))
 
     def _answer_settle(self, settle: sessions_pb2.Settle) -> None:
@@ -289,7 +293,8 @@ class MemorySession:
 
     def _on_nak(self, grant: int, nak: sessions_pb2.Nak) -> None:
         lent = self._lent[grant]
-        # About what was sent again, and not handed out yet, a nak says nothing: it is older.
+        # A nak of a record that was sent again and not handed out yet is older than that: ignore
+        # it.
         refused = set(range(nak.start, nak.end)) - lent.unsure - lent.resting
         lent.resting |= refused
         delay_s = (nak.delay_ms if nak.HasField("delay_ms") else NAK_DELAY_MS) / 1_000
@@ -315,7 +320,8 @@ class MemorySession:
         self.say(revoke=sessions_pb2.Revoke(grant=grant, deadline_ms=deadline_ms))
 
     def set_paused(self, subscription: int, *, paused: bool) -> int:
-        """Pause or resume the group of a subscription; the turn that the client confirms."""
+        """Pause or resume the group of a subscription; returns the number that the client
+        confirms."""
         turn = next(self._pause_turns)
         self.say(
             pause_set=sessions_pb2.PauseSet(subscription=subscription, paused=paused, turn=turn)
@@ -330,7 +336,7 @@ class MemorySession:
                 self.deliver(grant)
 
     def grant(self, subscription: int, partition: int) -> int:
-        """Lend a stream; the number of the grant."""
+        """Lend a stream; returns the number of the grant."""
         grant = next(self._grants)
         progress = self.streams[partition].progress
         matching = self._filters.get(subscription, TopicFilter.parse("t/#"))
@@ -351,7 +357,7 @@ class MemorySession:
         return grant
 
     def _end(self, grant: int, *, reported: bool) -> None:
-        """A grant is over; whether its client has said how far it handed out."""
+        """A grant is over; ``reported``: its client has said how far it handed out."""
         stream = self.streams[self._lent.pop(grant).partition]
         if not reported:
             stream.redelivered_below = max(stream.redelivered_below, stream.sent_end)
@@ -399,7 +405,7 @@ class MemorySession:
                 )
 
     def _past(self, stream: MemoryStream, offset: int) -> tuple[bool, int]:
-        """Whether a record is marked as perhaps seen before, and which attempt it is."""
+        """Whether a record is marked as perhaps seen before, and its attempt."""
         known = stream.hand_outs.get(offset, 0)
         seen = bool(known) or offset < stream.redelivered_below
         return self.marks_redelivered and seen, 1 + known

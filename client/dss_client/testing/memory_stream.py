@@ -13,7 +13,7 @@ from dss_core.filters import TopicFilter
 from dss_core.progress import Progress, Ranges, normalised
 
 APPEND_TIME_US = 7
-"""When every frame was stored: a test needs no clock."""
+"""The append time of every frame: a test needs no clock."""
 
 
 @dataclass
@@ -26,23 +26,23 @@ class MemoryStream:
     end: int = 0
     """The next offset."""
     sealed: bool = False
-    """It takes nothing more, and says what it has."""
+    """It is sealed, and only answers for frames that it has."""
     frames: list[tuple[int, bytes]] = field(default_factory=list)
-    """Base offset and bytes."""
+    """The base offset and the bytes of each frame."""
     producers: dict[bytes, dict[int, tuple[int, int]]] = field(default_factory=dict)
-    """By producer and sequence: base offset and records."""
+    """The base offset and the number of records, by producer and sequence."""
     progress: Progress = field(default_factory=lambda: Progress(0))
     frontier: int = 0
     """Every offset below it was handed to the user, as the client reported."""
     sent_end: int = 0
-    """Behind the last offset that was sent to a client."""
+    """The offset after the last one that was sent to a client."""
     redelivered_below: int = 0
-    """Offsets below it are perhaps seen before."""
+    """Records below it were perhaps seen before."""
     hand_outs: dict[int, int] = field(default_factory=dict)
     """By offset: how often it was handed out, as clients reported."""
 
     def append(self, frame: bytes) -> tuple[int, int, bool]:
-        """Store a frame; its base offset, its records, and whether it was stored before.
+        """Store a frame; returns its base offset, its records, and whether it was stored before.
 
         Raises:
             FrameCorrupt, FrameTooLarge, RecordTooLarge: the frame is broken or over a limit.
@@ -76,7 +76,7 @@ class MemoryStream:
         return base, header.records, False
 
     def visible(self, matching: TopicFilter, mask: Ranges) -> Iterator[tuple[int, bytes, Ranges]]:
-        """Frames with something that matches: base offset, bytes, and what of them is masked."""
+        """Frames with a record that matches: base offset, bytes, and masked offsets."""
         known = normalised(mask)
         for base, frame in self.frames:
             end = base + frames.read_header(frame).records

@@ -120,11 +120,11 @@ class AddressInUse(DssError):
 
 @registered
 class PermissionDenied(DssError):
-    """Fields: principal, action, role."""
+    """Fields: principal, action, role, how."""
 
     code = "DSS5009"
     sentence = "{principal} may not {action}."
-    hint = "Ask an administrator for the role {role}."
+    hint = "It takes the role {role}. {how}."
     grpc_status = "PERMISSION_DENIED"
     exit_code = ExitCode.DENIED
 

@@ -27,6 +27,7 @@ from dssd.access.permissions import (
     is_suspended,
     read_stored,
     stored,
+    suspended,
 )
 from dssd.clock import Clock
 from dssd.store.access_rows import PrincipalRow
@@ -72,6 +73,8 @@ class NewPrincipal:
     """Who adds it."""
     replaces: bool = False
     """Replace a principal of that name; it keeps its token if none is given."""
+    adds: bool = False
+    """Add these permissions to those of a principal of that name, and change nothing else."""
 
 
 class Access:
@@ -160,7 +163,8 @@ class Access:
         Raises:
             IllegalArgument, IllegalName: it is not as it has to be; nothing was changed.
             PrincipalExists: there is one of that name.
-            PrincipalNotFound: there is none to be replaced, and no token was given.
+            PrincipalNotFound: there is none to be replaced, and no token was given; or none that
+                permissions can be added to.
             TooManyPrincipals: there are as many as may be.
         """
         _check(asked)
@@ -168,6 +172,8 @@ class Access:
             raise IllegalArgument(argument="expires_at_ms", rule="it is after now")
         async with self._turn:
             known = self._rows.get(asked.name)
+            if asked.adds:
+                return await self._keep(_with_more(asked, known), known)
             if known is not None and not asked.replaces:
                 raise PrincipalExists(name=asked.name)
             if known is None and len(self._rows) >= PRINCIPALS_MAX:
@@ -282,6 +288,17 @@ class Access:
             self._suspended.pop(key, None)
 
 
+def _with_more(asked: NewPrincipal, known: Versioned[PrincipalRow] | None) -> PrincipalRow:
+    """The row with more permissions; one that is suspended stays so."""
+    if known is None:
+        raise PrincipalNotFound(name=asked.name)
+    text = known.row.permissions
+    permissions = tuple(dict.fromkeys((*read_stored(text), *asked.permissions)))
+    _check_number(permissions, least=1)
+    added = stored(permissions)
+    return replace(known.row, permissions=suspended(added) if is_suspended(text) else added)
+
+
 def _as_known(name: str, known: Versioned[PrincipalRow] | None) -> Absent | VersionIs:
     if known is None:
         return Absent(PrincipalRow, (name,))
@@ -299,18 +316,24 @@ def _check(asked: NewPrincipal) -> None:
     own = asked.name.removeprefix(kind)
     if kind == TOKEN_KIND:
         check_name(own)
-        if asked.secret or not asked.replaces:
+        if asked.secret or not (asked.replaces or asked.adds):
             _check_secret(asked.secret)
     elif kind != CERTIFICATE_KIND or not own or not own.isprintable():
         rule = "write token:NAME, or cert:NAME with the name that its certificate has"
         raise IllegalArgument(argument=f"name {asked.name!r}", rule=rule)
     elif asked.secret:
         raise IllegalArgument(argument="token_sha256", rule="a certificate has no token")
+    if asked.adds and (asked.secret or asked.replaces or asked.expires_at_ms is not None):
+        raise IllegalArgument(argument="add", rule="it changes nothing but permissions")
     if len(own.encode()) > CERTIFICATE_NAME_BYTES_MAX:
         rule = f"at most {CERTIFICATE_NAME_BYTES_MAX} bytes"
         raise IllegalArgument(argument="name", rule=rule)
-    least = 0 if asked.replaces else 1  # an existing principal may be denied everything
-    if not least <= len(asked.permissions) <= PERMISSIONS_MAX:
+    # An existing principal may be denied everything.
+    _check_number(asked.permissions, least=0 if asked.replaces else 1)
+
+
+def _check_number(permissions: tuple[Permission, ...], least: int) -> None:
+    if not least <= len(permissions) <= PERMISSIONS_MAX:
         raise IllegalArgument(argument="permissions", rule=f"{least} to {PERMISSIONS_MAX}")
 
 

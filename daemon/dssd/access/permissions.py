@@ -5,6 +5,7 @@ calls nor how callers log in.
 """
 
 import json
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -60,13 +61,24 @@ class Demand:
     in_part: bool = False
     """Permission for some of the subjects is enough: each record is checked by itself, or none is
     involved."""
+    by_group: bool = False
+    """It concerns the state of a group, no records: a permission that names no topics has it by
+    the group's name alone."""
 
     @property
     def wanted(self) -> str:
         """The permission that would allow it, as a command line has it."""
-        topics = [f"--topic '{each.text}'" for each in self.filters]
-        groups = [] if self.group is None else [f"--group '{self.group}'"]
+        if self.role is Role.ADMIN:
+            return f"--role {self.role}"
+        topics = [f"--topic {shlex.quote(each.text)}" for each in self.filters]
+        groups = [] if self.group is None else [f"--group {shlex.quote(self.group)}"]
         return " ".join([f"--role {self.role}", *topics, *groups])
+
+    @property
+    def seen_by(self) -> "Demand":
+        """The demand of whoever may know that what it names exists."""
+        by_group = self.group is not None
+        return replace(self, role=Role.READ, in_part=True, by_group=by_group)
 
 
 def everywhere(role: Role) -> Demand:
@@ -89,6 +101,8 @@ class Permission:
             return False
         if demand.group is not None and not self.has_group(demand.group):
             return False
+        if not demand.filters or (demand.by_group and not self.topics):
+            return True
         if demand.in_part:
             return any(own.overlaps(each) for each in demand.filters for own in self.topics)
         return all(any(own.covers(each) for own in self.topics) for each in demand.filters)
@@ -147,7 +161,25 @@ class Principal:
             PermissionDenied: no permission covers it.
         """
         if not self.may(demand):
-            raise PermissionDenied(principal=self, action=_said(demand), role=f"({demand.wanted})")
+            raise self.refusal(demand)
+
+    def refusal(self, demand: Demand) -> PermissionDenied:
+        """That it may not, with the command that would allow it."""
+        how = self.allowed_by(demand.wanted)
+        return PermissionDenied(principal=self, action=_said(demand), role=demand.role, how=how)
+
+    def veiled(self, demand: Demand) -> Demand:
+        """A demand that would be enough too, and names nothing that the principal may not see."""
+        names = demand.group is not None and any(
+            each.has_group(demand.group) for each in self.permissions or ()
+        )
+        group = demand.group if demand.group is None or names else EVERY_GROUP
+        return replace(demand, filters=() if demand.by_group else (EVERY_SUBJECT,), group=group)
+
+    def allowed_by(self, permission: str) -> str:
+        """How an administrator gives it a permission, written as options of the command."""
+        command = f"dssctl principals allow {shlex.quote(self.name)} {permission}"
+        return f"An administrator gives it with: {command}"
 
 
 def _filled(topic: TopicFilter, placeholder: str, name: str) -> TopicFilter | None:

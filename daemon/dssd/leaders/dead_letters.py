@@ -39,15 +39,15 @@ class DeadPiece(NamedTuple):
     name: StreamName
     """The stream whose lane holds them; some may be of a stream before it."""
     stream: StreamId
-    """The queue, whose offsets these are:"""
+    """The queue that the offsets are of."""
     start: int
     end: int
     bytes: int
-    """About."""
+    """About how many bytes."""
 
 
 class DeadLetterPlaces:
-    """Finds them."""
+    """Finds the dead letters of groups."""
 
     def __init__(self, groups: Groups, registry: Registry, catalogue: Catalogue, log: Log) -> None:
         self._groups = groups

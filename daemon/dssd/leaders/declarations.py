@@ -72,7 +72,7 @@ SESSION_DIGITS = 12
 
 
 Beside = Callable[[GroupRow], Sequence[Write]]
-"""What is written together with a group that is being declared."""
+"""The rows that are written together with a group that is being declared."""
 
 
 def nothing_beside(group: GroupRow) -> Sequence[Write]:

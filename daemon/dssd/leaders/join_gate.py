@@ -25,7 +25,7 @@ class JoinGate:
 
     @contextmanager
     def joining(self, parsed: SubscriptionFilter) -> Iterator[None]:
-        """A session subscribes: until it has written so, the group is in use."""
+        """A session subscribes: until its subscription is written, the group is in use."""
         key = parsed.group or "", parsed.filter.text
         self._joining[key] += 1
         try:
@@ -37,7 +37,7 @@ class JoinGate:
 
     @contextmanager
     def ending(self, key: GroupKey) -> Iterator[None]:
-        """Joins of the group wait meanwhile, until it is removed or stays.
+        """Make joins of the group wait until it is removed or stays.
 
         Raises:
             GroupInUse: a session is just subscribing, or another removal is under way.

@@ -54,17 +54,18 @@ class Queued(NamedTuple):
     fullest: int = 0
     """The most records of one stream in both queues."""
     fullest_bytes: int = 0
-    """The most bytes, as the holder reckons: each entry counts as the average of its queue."""
+    """The most bytes in both queues of one stream, estimated: each entry counts as the average of
+    its queue."""
 
     def plus(self, other: "Queued") -> "Queued":
-        """Both."""
+        """The sum of both; of the fullest stream, the higher values."""
         most = max(self.fullest, other.fullest)
         most_bytes = max(self.fullest_bytes, other.fullest_bytes)
         counts = self.retrying + other.retrying, self.dead + other.dead
         return Queued(*counts, most, most_bytes)
 
     def fills(self, group: GroupRow, percent: int = 100) -> bool:
-        """Whether the queues of a stream hold so much of what they may hold."""
+        """Whether the queues of a stream hold at least this percentage of their bounds."""
         records, bytes_ = group.queue_records * percent, group.queue_bytes * percent
         return 0 < records <= self.fullest * 100 or 0 < bytes_ <= self.fullest_bytes * 100
 
@@ -82,7 +83,7 @@ class StreamSurvey:
     lag: int
     lag_exact: bool
     oldest_unacked_us: int | None = None
-    """Append time of the oldest record in it, as far as it is known."""
+    """Append time of the oldest record in the lag, if it is known."""
     queued: Queued = NOTHING_QUEUED
     waits_for: tuple[str, ...] = ()
     """The unfinished parents of a closed stream."""
@@ -113,7 +114,7 @@ class GroupSurvey:
 
     @property
     def queued(self) -> Queued:
-        """Of all streams."""
+        """The records in the queues of all streams."""
         return reduce(Queued.plus, (stream.queued for stream in self.streams), NOTHING_QUEUED)
 
 
@@ -332,7 +333,7 @@ async def _time_at(stream: StreamId, offset: int, log: Log) -> int | None:
     try:
         return await log.time_at(stream, offset)
     except LogUnreadable:
-        return None  # the age is not known now; that the stream stalls is told where it is read
+        return None  # the age stays unknown; the delivery reports why the stream stalls
 
 
 def _state(group: GroupRow, view: LeaderView, streams: list[StreamSurvey]) -> tuple[str, str]:
@@ -369,7 +370,7 @@ def stall_of(name: StreamName, progress: Progress, stall: Stall) -> str:
 
 
 def hindrance_sentence(view: StreamView, waits_for: Sequence[str]) -> str:
-    """Why nothing of a stream is delivered, if so; what a closed one waits for is named."""
+    """Why nothing of a stream is delivered, or empty; for a closed stream it names its parents."""
     if waits_for:
         return f"closed: waits for {named(waits_for)}"
     return "" if view.stall is Stall.NONE else stall_sentence(view.stall, view.progress.floor)

@@ -75,7 +75,7 @@ def _queue_of(stream: StreamId, row: ProgressRow | None) -> QueueState:
 
 
 def queue_row(group: GroupRow, queue: QueueState) -> ProgressRow:
-    """The row of a queue. Its size grows with what is out of the queue, not with what waits."""
+    """The row of a queue. It grows with gaps between done entries, not with those that wait."""
     return ProgressRow(
         group.group_id,
         *queue.stream,

@@ -37,7 +37,7 @@ NameOf = Callable[[StreamId], StreamName]
 
 
 class LostMembers:
-    """Of one leader."""
+    """The lost members of one leader's group."""
 
     def __init__(self, group: str, teller: Teller, name_of: NameOf) -> None:
         self._group = group
@@ -56,7 +56,7 @@ class LostMembers:
         self._draft: EventRow | None = None
 
     def miss(self, session_id: bytes, leader: Leader, now_ms: int) -> None:
-        """A client is gone without a word; its members have their streams still."""
+        """A client vanished; its members still have their streams."""
         members = [leader.members[each] for each in leader.sessions.get(session_id, ())]
         holding = [each for each in members if each.streams and not each.leaving]
         if holding and not self._orphans:
@@ -72,14 +72,14 @@ class LostMembers:
         if not self._orphans:
             return []
         gone, streams = self._gone_with()
-        said = f"{gone} went without leaving, with {streams}; the daemon ended before it told more."
+        said = f"{gone} went without leaving, with {streams}; the daemon ended before it knew more."
         event = Event(MEMBER_LOST, self._group, said, self._fields())
         self._draft = self._teller.draft(event, self._draft)
         return [] if self._draft is None else [Put(self._draft)]
 
     @property
     def told_by_ms(self) -> int | None:
-        """The latest time for the event, at the next look; None: nobody is missed."""
+        """The latest time for the event, fixed at the next look; None: nobody is missed."""
         return self._since_ms + TAKE_OVER_MS_MAX if self._orphans else None
 
     def look(self, leader: Leader, now_ms: int) -> None:

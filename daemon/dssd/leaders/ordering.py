@@ -18,7 +18,7 @@ from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
 
 READERS_TOLD_MAX = 5
-"""In one message."""
+"""How many names of readers one message has."""
 
 
 def topic_in_order(group: GroupRow, catalogue: Catalogue) -> Topic:

@@ -24,7 +24,7 @@ from dssd.topics.catalogue import Catalogue
 
 
 class QueueChanges:
-    """Of all groups."""
+    """Changes the queues of all groups."""
 
     def __init__(self, store: Store, groups: Groups, catalogue: Catalogue) -> None:
         self._store = store

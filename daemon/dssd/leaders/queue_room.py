@@ -103,7 +103,7 @@ class QueueRoom:
         return full
 
     def _judge(self, group: GroupRow, view: StreamView) -> bool:
-        """Whether its queues are full; if that was told, whether they have no room again yet.
+        """Whether the queues are full; once that was reported, whether they still have no room.
 
         Raises:
             StreamNotFound: its topic was removed.
@@ -138,7 +138,7 @@ def _sentence(kind: EventKind, group: GroupRow, stream: str, queued: Queued) -> 
     if kind is QUEUE_ROOM:
         return f"The queues of {stream} have room again; they hold {held}."
     may = f"{counted(group.queue_records, 'record')} or {bytes_text(group.queue_bytes)}"
-    stays = "what fails there stays in its place, and what follows it of its key behind it"
+    stays = "a failed record stays in its place there, and holds up its key"
     if not group.ordered:
-        stays = "what fails there comes again in its place"
+        stays = "a failed record comes again in its place there"
     return f"The queues of {stream} are full, and {stays}. They hold {held}; they may hold {may}."

@@ -36,7 +36,7 @@ Task = asyncio.Task[None]
 
 
 class Rehomings:
-    """Of one leader."""
+    """The re-homings of one leader."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Rehomings:
         self._under_way.clear()
 
     async def _rehome(self, asked: Rehome) -> None:
-        # Where the topic was removed, the leader hears of that too.
+        # If the topic was removed, the leader hears of that too.
         with suppress(StreamNotFound):
             rehoming = await self._wanted(asked)
             queues = await rehome(rehoming, self._parts, self._trouble_of(rehoming.lane))

@@ -44,13 +44,13 @@ def slicing_of(group: GroupRow, catalogue: Selects) -> Slicing | None:
 
 
 def _base(topics: tuple[Topic, ...]) -> int:
-    """The base of the one topic that an ordered group reads; the topic may be gone."""
+    """The base of the one topic that an ordered group reads; 1 if the topic is gone."""
     return topics[0].producing.base if topics else 1
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The storage topics that an ordered group reads, or will."""
+    """The storage topics that an ordered group reads, or will read."""
 
     topic: str
     router: Router

@@ -80,7 +80,7 @@ class Takeover:
     row: LeaderRow
     version: int
     restarted: bool
-    """There was a leader before, of another run of the daemon."""
+    """An earlier run of the daemon had a leader of the group."""
 
     def still_holds(self) -> Precondition:
         """The precondition of every commit of this leader."""
@@ -94,7 +94,7 @@ class TakeoverCommit:
     row: LeaderRow
     conditions: tuple[Precondition, ...]
     restarted: bool
-    """There was a leader before, of another run of the daemon."""
+    """An earlier run of the daemon had a leader of the group."""
 
 
 def next_takeover(

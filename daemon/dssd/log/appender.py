@@ -56,7 +56,7 @@ class Appender:
         self.is_read_only = False
         """Whether frames were refused because the disk is full, and none was stored since."""
         self.latencies = Latencies(LATENCY_BOUNDS_S)
-        """Of calls, until their answer."""
+        """Latencies of calls, until their answer."""
         self.stored_frames = 0
         self.stored_records = 0
         self.stored_bytes = 0
@@ -73,7 +73,8 @@ class Appender:
             raise
 
     def begin(self, appends: Sequence[Append], answered: Answered) -> Sequence[AppendCall]:
-        """As `append`, told by a call, perhaps before this returns; the calls that were made."""
+        """As `append`, answered by a callback, perhaps before this returns; returns the calls
+        made."""
         size = sum([len(append.frame) for append in appends])
         limit = self._settings.writer_queue_bytes_max
         if self.queued_bytes and self.queued_bytes + size > limit:
@@ -141,7 +142,7 @@ class Appender:
             self._empty_waiting(state, rolled.result())
 
     def hold(self, state: StorageTopicState) -> None:
-        """Let all calls for a topic wait from now on; those before are with the writer."""
+        """Let all later calls for a topic wait; the writer has the earlier ones."""
         state.held = True
 
     def release(self, state: StorageTopicState, *, sealed: bool = False) -> None:

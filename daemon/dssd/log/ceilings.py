@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from dssd.limits import CEILING_AHEAD_MAX, CEILING_AHEAD_MIN
 
 CEILING_LASTS_S = 1.0
-"""One that has to be raised again before that is raised twice as far: a busy topic commits its
-ceilings about once a second."""
+"""A ceiling that has to be raised again before this time is raised twice as far: a busy topic
+commits its ceilings about once a second."""
 
 
 @dataclass(slots=True, eq=False)

@@ -25,7 +25,7 @@ class LogEnds:
 
 @dataclass(frozen=True, slots=True)
 class LogFiles:
-    """Those of one log. Used on the event loop."""
+    """The files of one log. Used on the event loop."""
 
     paths: SegmentPaths
     _topics: Mapping[int, StorageTopicState]

@@ -15,7 +15,7 @@ from dssd.store.rows import HoldRow
 
 
 class HeldRange(NamedTuple):
-    """One range."""
+    """One held range."""
 
     holder: int
     partition: int
@@ -24,7 +24,7 @@ class HeldRange(NamedTuple):
 
 
 class Holds:
-    """All of them, by storage topic."""
+    """All holds, by storage topic."""
 
     def __init__(self, rows: Iterable[HoldRow] = ()) -> None:
         self._held: defaultdict[int, list[HeldRange]] = defaultdict(list)
@@ -56,7 +56,7 @@ class Holds:
                     yield (holder, topic, held.partition)
 
     def holders(self, storage_topic_id: int) -> set[int]:
-        """Who holds something of a storage topic."""
+        """The holders of records of a storage topic."""
         return {held.holder for held in self._held.get(storage_topic_id, ())}
 
     def on(self, segment: Segment) -> bool:

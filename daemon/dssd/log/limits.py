@@ -1,13 +1,13 @@
 """Bounds of what the log adopts, reads at once and remembers of producers, with reasons."""
 
 PRODUCERS_MAX = 250_000
-"""Producers, counted once a stream, whose last sequences are kept: a start reads all of them within
-two seconds, and they take some 100 MiB."""
+"""How many producers, counted once for each stream, have their last sequences kept: a start reads
+all of them within two seconds, and they take some 100 MiB."""
 
 PRODUCERS_OWNER_MAX = 100_000
-"""Producers of one principal in one storage topic. A job that opens a producer on 12 streams each
-second is remembered for two hours. At the limit a new producer replaces the one that was silent for
-longest."""
+"""How many producers of one principal are remembered in one storage topic. A job that opens a
+producer on 12 streams each second is remembered for two hours. At the limit a new producer replaces
+the one that was silent for longest."""
 
 PRODUCERS_FEW = 1_000
 PRODUCERS_RESERVE = 62_500

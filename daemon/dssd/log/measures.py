@@ -10,7 +10,7 @@ from dssd.measuring.latencies import Latencies
 
 @dataclass(frozen=True, slots=True)
 class LogMeasures:
-    """As it is now."""
+    """The present measurements."""
 
     appends: Latencies
     """Latencies from call to answer, of calls that reached the writer."""
@@ -19,11 +19,11 @@ class LogMeasures:
     stored_frames: int
     stored_records: int
     stored_bytes: int
-    """Stored since the start; a repeated frame counts once."""
+    """Frames stored since the start; a repeated frame counts once."""
     queued_bytes: int
     """Bytes of frames that are not answered yet."""
     segments: int
     kept_bytes: int
-    """Of all segment files."""
+    """Bytes of all segment files."""
     producers: int
     """How many producers are remembered."""

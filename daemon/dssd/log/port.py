@@ -76,7 +76,7 @@ class Bounds:
 
 
 class Ends(NamedTuple):
-    """Where a storage topic ends for good."""
+    """The final ends of a storage topic."""
 
     offsets: tuple[int, ...]
     """By partition."""
@@ -106,7 +106,7 @@ class Chunk:
     lost: Ranges = ()
     """The skipped offsets that retention or a loss of power took."""
     at_end: bool = False
-    """Whether the stream had no more when it was read."""
+    """Whether the stream had no more records when it was read."""
 
 
 class Expiring(NamedTuple):
@@ -115,7 +115,7 @@ class Expiring(NamedTuple):
     ranges: dict[StreamId, Range]
     """The offsets, by stream."""
     bytes: int
-    """Of whole files."""
+    """Bytes of whole files."""
     held_bytes: int = 0
     """Segments that stay for now, because a holder needs records in them."""
 
@@ -167,10 +167,11 @@ class Log(Protocol):
         """
 
     def begin_append(self, appends: Sequence[Append], answered: Answered) -> None:
-        """As `append`, told by a call, perhaps before this returns; it cannot be cancelled."""
+        """As `append`, answered by a callback, perhaps before this returns; it cannot be
+        cancelled."""
 
     def producers_begin_us(self, storage_topic_id: int) -> int:
-        """A time for the ids of producers that begin now: later than of any that was forgotten."""
+        """A begin time for the ids of new producers: later than that of any forgotten producer."""
 
     async def read(
         self, stream: StreamId, offset: int, *, bytes_max: int, matching: TopicFilter | None = None
@@ -232,9 +233,9 @@ class BulkLog(Log, Protocol):
     ) -> Adopted:
         """Store frames of any partitions at once: readers see all of them or none.
 
-        They get the next offsets of their streams in their order, and are there with the commit of
-        what ``publish`` gives. They have no producer, so the commit itself must detect a
-        repetition. Appends to the storage topic wait for the last steps of it.
+        They get the next offsets of their streams in their order, and become visible with the
+        commit of the writes of ``publish``. They have no producer, so the commit itself must detect
+        a repetition. Appends to the storage topic wait during the last steps.
 
         Raises:
             StreamNotFound, StorageTopicSealed, DiskFull, Overloaded, FrameTooLarge: nothing was

@@ -26,8 +26,8 @@ PRODUCER_KEPT_US = 10 * 60 * 1_000_000
 connection, a client or the network usually takes to come back and send again."""
 
 PRODUCERS_FORGOTTEN_AT_ONCE = 256
-"""At the total bound the largest share gives up so many at once, so that finding it costs
-little."""
+"""At the total bound, the largest share gives up so many producers at once, so that the search for
+them costs little."""
 
 
 NOBODY = 0
@@ -49,17 +49,18 @@ Key = tuple[int, bytes]
 
 
 class Forgets(Protocol):
-    """What remembers the producers of a share."""
+    """The part that remembers the producers of a share."""
 
     def silent_longest(self, share: "OwnerShare") -> deque[tuple[int, Key]]:
-        """Those of a share that were silent for longest, in order, each with its last append."""
+        """The producers of a share that were silent for longest, in order, each with its last
+        append."""
 
     def forget_if_silent(self, key: Key, since_us: int) -> bool:
         """Forget one, if it has not appended since then; returns whether it did."""
 
 
 class OwnerShare:
-    """What is known of the producers of one owner in one storage topic."""
+    """The remembered producers of one owner in one storage topic."""
 
     __slots__ = ("count", "look_again_us", "owner", "remembers", "silent")
 
@@ -71,10 +72,10 @@ class OwnerShare:
         """The next producers to forget, in order. One that has appended since is skipped; a
         producer that is not listed has appended later than all of these."""
         self.look_again_us = 0
-        """Before this nobody of the share was silent for long enough."""
+        """Before this time no producer of the share was silent for long enough."""
 
     def forget(self, now_us: int, started_us: int, most: int) -> int:
-        """Forget so many at most, those that were silent for longest first; returns how many."""
+        """Forget at most ``most`` producers, the longest silent first; returns how many."""
         done = 0
         while done < most and now_us >= self.look_again_us:
             if not self.silent:
@@ -95,21 +96,21 @@ class ProducerRoom:
 
     def __init__(self, started_us: int = 0) -> None:
         self.count = 0
-        """How many (partition, producer) are known."""
+        """How many (partition, producer) are remembered."""
         self.shares: set[OwnerShare] = set()
-        """Those that have any."""
+        """The shares that have any producer."""
         self.started_us = started_us
         self._full_until_us = 0
 
     def add(self, share: OwnerShare) -> None:
-        """One more of a share."""
+        """A share has one more producer."""
         share.count += 1
         self.count += 1
         if share.count == 1:
             self.shares.add(share)
 
     def take(self, share: OwnerShare) -> None:
-        """One less of a share."""
+        """A share has one less producer."""
         share.count -= 1
         self.count -= 1
         self._full_until_us = 0

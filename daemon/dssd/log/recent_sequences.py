@@ -34,7 +34,7 @@ the packed answers."""
 
 
 class Recent:
-    """What is known of one producer in one stream."""
+    """The remembered sequences of one producer in one stream."""
 
     __slots__ = (
         "_answers",
@@ -64,7 +64,7 @@ class Recent:
         """The same on the monotonic clock; for appends before the start, the time of the start."""
         self.in_doubt = in_doubt
         self.doubt_before: int | None = None
-        """The last sequence before a frame that ended the doubt."""
+        """The last sequence before the frame that ended the doubt."""
         self.is_complete = False
         """Whether the answers are those of all its frames."""
         self.changed = False
@@ -77,7 +77,7 @@ class Recent:
         return FirstAnswer(*_ANSWER.unpack_from(self._answers, at)) if at >= 0 else None
 
     def answers(self) -> list[FirstAnswer]:
-        """Those that are known, the oldest first."""
+        """The known answers, the oldest first."""
         return [FirstAnswer(*one) for one in _ANSWER.iter_unpack(self._answers)]
 
     def add(self, answer: FirstAnswer) -> None:
@@ -96,11 +96,11 @@ class Recent:
         self._answers = self._answers[: -_ANSWER.size]
 
     def has_stored_nothing(self) -> bool:
-        """Whether all of its frames were taken back."""
+        """Whether all its frames were taken back."""
         return self.is_complete and not self._answers
 
     def may_come_yet(self, sequence: int) -> bool:
-        """Whether it lies before a frame that ended the doubt and was not stored."""
+        """Whether the sequence lies before the frame that ended the doubt, and was not stored."""
         before = self.doubt_before
         return before is not None and not self._answers and before < sequence <= self.last
 
@@ -118,13 +118,13 @@ class Recent:
         self.in_doubt, self._answers = in_doubt, answers
 
     def encoded(self, key: Key) -> bytes:
-        """As it lies in a snapshot."""
+        """The entry in a snapshot."""
         said = len(self._answers) // _ANSWER.size | (_IN_DOUBT if self.in_doubt else 0)
         return _ENTRY.pack(*key, self.last, self.time_us, self.share.owner, said) + self._answers
 
 
 def without_answers(key: Key, time_us: int) -> bytes:
-    """An entry of which only the time says something."""
+    """An entry that has only the time."""
     return _ENTRY.pack(*key, 0, time_us, 0, 0)
 
 

@@ -203,7 +203,7 @@ class SegmentLog:
 
     @property
     def measures(self) -> LogMeasures:
-        """What it did since the start, and what it holds."""
+        """Measurements since the start, and present ones."""
         segments = [each for topic in self._topics.values() for each in topic.segments.values()]
         return LogMeasures(
             appends=self._appender.latencies,
@@ -218,7 +218,7 @@ class SegmentLog:
         )
 
     async def reach_writer(self) -> None:
-        """Return after all that was handed to the writer before is written."""
+        """Return once everything that was handed to the writer before is written."""
         await self._writer.reach()
 
     def quarantined(self) -> list[tuple[Path, str]]:
@@ -249,7 +249,7 @@ class SegmentLog:
         return await self._appender.append(appends)
 
     def begin_append(self, appends: Sequence[Append], answered: Answered) -> None:
-        """As `append`, told by a call on the event loop, perhaps before this returns."""
+        """As `append`, answered by a callback on the event loop, perhaps before this returns."""
         if self._closing:
             answered([Stopping() for _ in appends])
         else:
@@ -298,11 +298,11 @@ class SegmentLog:
         return [Put(row) for row in rows]
 
     def release(self, holder: int) -> list[Write]:
-        """What ends the holds of a holder in the store."""
+        """The writes that end the holds of a holder in the store."""
         return [Delete(HoldRow, key) for key in self._holds.rows_of(holder)]
 
     def released(self, holder: int) -> None:
-        """Hold nothing for it any more."""
+        """End the holds of a holder in memory."""
         self._holds.remove(holder)
 
     def holders(self, storage_topic_id: int) -> set[int]:
@@ -310,7 +310,7 @@ class SegmentLog:
         return self._holds.holders(storage_topic_id)
 
     def producers_begin_us(self, storage_topic_id: int) -> int:
-        """A time for the ids of producers that begin now: later than of any that was forgotten."""
+        """A begin time for the ids of new producers: later than that of any forgotten producer."""
         return max(self._wall_us(), self._writer.forgotten_us(storage_topic_id) + 1)
 
     def is_read_only(self) -> bool:

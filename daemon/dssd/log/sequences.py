@@ -9,18 +9,19 @@ Of each (partition, producer) the last `WINDOW` sequences are kept with their an
 
 A producer is forgotten once a daemon saw it silent for `PRODUCER_FORGOTTEN_US`, or earlier to make
 room (`producer_room`). A step of the wall clock is no silence: silence is measured on the monotonic
-clock, and a start counts only silence that both its clock and the newest frame show. What a
-forgotten producer sends may have been stored before, so it is refused: its id says when it began
-(`dss_core.producer_ids`), and that is no later than `forgotten_us`, the newest beginning of all
-that were forgotten. A producer that began later is not one of those. It may start at any sequence,
-because all its frames before may be gone. Where an id says no beginning, only a frame of sequence 0
-is taken for that of a new producer.
+clock, and a start counts only silence that both its clock and the newest frame show. A frame of a
+forgotten producer may have been stored before, so it is refused: its id says when it began
+(`dss_core.producer_ids`), and that is no later than `forgotten_us`, the newest begin time of all
+forgotten producers. A producer that began later was not forgotten. It may start at any sequence,
+because all its earlier frames may be gone. If an id has no begin time, only a frame of sequence 0
+counts as that of a new producer.
 
 After a crash, acknowledged frames may be gone: they are damaged, or they were of durability ``os``
 and lost with the power. Their producers are unknown, so each producer is *in doubt*: its next frame
+and lost with the power. Their producers are unknown, so each producer is *in doubt*: its next frame
 may be of any higher sequence, and the producer continues from there. A gap error would repeat for
-ever. Where that frame was not stored after all, those before it may come yet; so they may where the
-first frame of an unknown producer was not: it is unknown again. A frame that is known to be gone is
+ever. If that frame was not stored after all, earlier ones may still come. If the first frame of an
+unknown producer was not stored, the producer is unknown again. A frame that is known to be gone is
 not answered as stored, and neither is an older one.
 
 Invariant: a sequence is answered with what was stored first, or not at all. Pure: no clock, no
@@ -110,7 +111,7 @@ class Producers:
         """The newest beginning of all forgotten producers; 0: none was forgotten."""
         self._room = ProducerRoom()
         self._shares: dict[int, OwnerShare] = {}
-        """By owner."""
+        """The shares, by owner."""
         self._recent: dict[Key, Recent] = {}
         self._changed: list[Key] = []
 
@@ -155,7 +156,7 @@ class Producers:
         Raises:
             SequenceGap: frames before this one are missing.
             SequenceTooOld: it was answered once, but the answer is no longer known.
-            ProducerForgotten: nobody knows whether it was stored.
+            ProducerForgotten: it is unknown whether the frame was stored.
         """
         recent = self._known(partition, producer_id, sequence)
         if recent is None:
@@ -181,7 +182,7 @@ class Producers:
 
         Raises:
             SequenceTooOld: it was answered once, but the answer is no longer known.
-            ProducerForgotten: nobody knows whether it was stored.
+            ProducerForgotten: it is unknown whether the frame was stored.
         """
         recent = self._known(partition, producer_id, sequence)
         if recent is None:
@@ -219,7 +220,8 @@ class Producers:
             self._room.make(self._share_of(owner), self.now_us)
 
     def silent_longest(self, share: OwnerShare) -> deque[tuple[int, Key]]:
-        """Those of a share that were silent for longest, in order, each with its last append."""
+        """The producers of a share that were silent for longest, in order, each with its last
+        append."""
         own = ((key, one) for key, one in self._recent.items() if one.share is share)
         listed = ((one.used_us, one.time_us, key) for key, one in own)
         oldest = nsmallest(PRODUCERS_LISTED_MAX, listed)
@@ -255,7 +257,7 @@ class Producers:
         elif owner != recent.share.owner == NOBODY:
             self._give(recent, owner)
         if not recent.changed:
-            # Also for a known frame, because the reader of these changes may not know it.
+            # For a known frame too, because the reader of these changes may not know it.
             recent.changed = True
             self._changed.append(key)
         if sequence <= recent.last:

@@ -46,7 +46,7 @@ class Segment:
     """Held while its index is rebuilt."""
 
     def extent(self, partition: int) -> Extent | None:
-        """What it holds of a stream, or None."""
+        """The records of a stream that it holds, or None."""
         if self.runs is not None:
             runs = self.runs.get(partition)
             return None if runs is None else runs.extent
@@ -55,7 +55,7 @@ class Segment:
         return None if entry is None else entry.extent
 
     def partitions(self) -> list[int]:
-        """The streams of which it holds something."""
+        """The streams of which it holds records."""
         if self.runs is not None:
             return list(self.runs)
         assert self.summary is not None
@@ -147,7 +147,7 @@ class StorageTopicState:
     trimming: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while its low watermarks rise and files are removed."""
     ceilings: Ceilings = field(default_factory=lambda: Ceilings({}))
-    """Of the streams that take frames of durability ``os``."""
+    """The ceilings of streams that take frames of durability ``os``."""
 
     @property
     def last(self) -> Segment | None:

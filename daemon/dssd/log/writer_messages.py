@@ -15,7 +15,7 @@ from dssd.log.sequences import Producers
 
 Result = Appended | BaseException
 Pieces = list[bytes | memoryview]
-"""Of frames, two each: its stamped header, and all that follows it."""
+"""The buffers of frames, two each: the stamped header, and the rest."""
 
 
 @dataclass(slots=True, eq=False)
@@ -101,7 +101,7 @@ class WriterTopic:
     """By partition, for the streams that have one in the store."""
 
     def begin_at(self, begins_us: int) -> None:
-        """No append time is below it, and producers that began no later are of another epoch."""
+        """Append times are not below it, and producers that began no later are of another epoch."""
         self.last_us = max(self.last_us, begins_us)
         self.producers.forgotten_us = max(self.producers.forgotten_us, begins_us)
 
@@ -112,7 +112,7 @@ class Switched:
 
     left: WrittenFile | None
     snapshot: bytes
-    """What producers had sent up to there."""
+    """The snapshot of producers up to there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,4 +121,4 @@ class Closed:
 
     marked: Marked
     snapshot: bytes
-    """What producers had sent up to there."""
+    """The snapshot of producers up to there."""

@@ -34,15 +34,15 @@ class Counts(NamedTuple):
     """They went to a queue after a failure, or back from the dead letters."""
 
     def plus(self, kind: str, offsets: int) -> "Counts":
-        """With so many more of a kind."""
+        """The counts with so many more of a kind."""
         return self._replace(**{kind: getattr(self, kind) + offsets})
 
     def without_restores(self) -> "Counts":
-        """Of one stream, without the gaps that restores from backups left."""
+        """The counts of one stream, without the gaps that restores from backups left."""
         return self._replace(lost=self.lost % RESTORE_OFFSETS_RAISED)
 
     def raised(self, other: "Counts") -> "Counts":
-        """The higher of each."""
+        """The higher count of each kind."""
         return Counts(*map(max, self, other))
 
 

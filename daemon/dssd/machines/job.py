@@ -55,7 +55,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """What of a job decides."""
+    """The state of a job, as far as it decides anything."""
 
     chunks: int
     published: int
@@ -89,7 +89,7 @@ class EpochStored:
 
 @dataclass(frozen=True, slots=True)
 class EpochNotStored:
-    """It could not be stored."""
+    """The epoch could not be stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +110,14 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The store has it: its records can be read."""
+    """The store has the chunk: its records can be read."""
 
     chunk: int
 
 
 @dataclass(frozen=True, slots=True)
 class NotPublished:
-    """Nothing of it was stored."""
+    """Nothing of the chunk was stored."""
 
     chunk: int
 

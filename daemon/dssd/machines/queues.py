@@ -62,7 +62,7 @@ class Hurried(NamedTuple):
     """Entries of a retry queue that are due now, whatever their own due times."""
 
     operation: int = 0
-    """That said so last."""
+    """The operation that hurried them last."""
     ranges: Ranges = ()
 
 
@@ -87,7 +87,7 @@ class QueueState:
     errand: Errand = NO_ERRAND
     """An errand for a retry queue; for dead letters: those that had left before a discard."""
     hurried: Hurried = NONE_HURRIED
-    """Of a retry queue."""
+    """Entries of a retry queue that are due at once."""
     begun: int = field(default=0, compare=False)
     """Only of a retry queue: how many openings and moves of the lane were begun since it was lent.
     It is not stored, so a rise of it alone needs no commit."""
@@ -129,32 +129,32 @@ class QueueState:
         return self.redrive.operation if any(left) else 0
 
     def take_errand(self, operation: int, what: str, ranges: Ranges) -> "QueueState":
-        """With an errand of an operation for entries of a retry queue."""
+        """The state with an errand of an operation for entries of a retry queue."""
         if what not in (RETRY_NOW, RETRY_LATER):
             return replace(self, errand=Errand(operation, what, ranges))
         done = ((0, self.progress.floor), *self.progress.ranges)
         hurried = without(self.hurried.ranges, normalised((*done, *ranges)))
         if what == RETRY_LATER:
             return replace(self, hurried=Hurried(operation, hurried))
-        # What a user chooses after this counts again, so the rests of now go, and no later ones.
+        # Only the present rests end: a delay that a user chooses later counts again.
         fate = replace(self.fate, rests=without_rests(self.fate.rests, ranges))
         return replace(self, fate=fate, hurried=Hurried(operation, normalised((*hurried, *ranges))))
 
     def end_errand(self) -> "QueueState":
-        """With an errand that is done, or stopped."""
+        """The state with its errand done, or stopped."""
         return replace(self, errand=self.errand._replace(ranges=()))
 
     def bring_back(self, redrive: Redrive) -> "QueueState":
-        """With a redrive, unless that is empty."""
+        """The state with a redrive, unless that is empty."""
         return replace(self, redrive=redrive) if redrive.ranges else self
 
     def stop_redrive(self) -> "QueueState":
-        """With the redrive stopped."""
+        """The state with its redrive stopped."""
         return replace(self, redrive=Redrive(self.redrive.operation))
 
     def discard(self, operation: int, ranges: Ranges) -> "QueueState":
-        """With these dead letters done, counted as moved by an operator; those that had left
-        before are noted."""
+        """The state with these dead letters done, counted as moved by an operator; those that had
+        left before are noted."""
         progress = self.progress.with_acked(ranges)
         more = _covered(progress) - _covered(self.progress)
         fate = replace(self.fate, counts=self.fate.counts.plus("moved", more))
@@ -208,7 +208,7 @@ def out_of_sight(queues: Queues) -> Queues:
 
 
 def asked_of_holder(queues: Queues) -> int:
-    """The operation with entries that the holder has not dealt with yet; or 0."""
+    """The operation whose entries the holder has not dealt with yet; 0: none."""
     if not queues:
         return 0
     errand = queues[RETRY - 1].errand

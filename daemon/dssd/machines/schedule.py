@@ -102,7 +102,7 @@ class Due(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What an operator decided."""
+    """The rules of a schedule, as an operator set them."""
 
     overlap: Overlap
     catch_up_ms: int
@@ -161,7 +161,7 @@ class State:
     retrying: tuple[Retrying, ...] = ()
     queued: Run | None = None
     skipped: "Skip | None" = None
-    """The latest skip that was told: further ones of its kind are counted in it."""
+    """The latest skip that was reported: further skips of its kind add to its count."""
 
 
 # Inputs

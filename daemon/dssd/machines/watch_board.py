@@ -114,7 +114,7 @@ class Changes(NamedTuple):
     changed: list[tuple[Key, Value]]
     removed: list[Key]
     last: int
-    """All up to this revision was looked at."""
+    """The changes are complete up to this revision."""
 
 
 @dataclass(slots=True)

@@ -52,7 +52,7 @@ class SocketKeeper:
 class _KeptSocket:
     def __init__(self, path: Path, note: Note) -> None:
         self._path = path
-        self._second = path.with_name(f".{path.name}.kept")
+        self._second = path.with_name(f".kept.{path.name}")
         self._note = note
         self._is_lost = False
         self._inode = _inode_of(path)

@@ -53,6 +53,6 @@ class WhyAnswer:
 
     records: tuple[RecordAnswer, ...]
     looked: tuple[StreamLooked, ...] = ()
-    """Of a key."""
+    """Where a key was looked for; empty for an offset."""
     next_command: str = ""
     """The command that continues the search, if a bound ended it."""

@@ -95,17 +95,17 @@ class Facts:
     daemon: DaemonStatus
     groups: Sequence[Overview] = ()
     stuck: Sequence[Stuck] = ()
-    """Those of a group stand together."""
+    """Entries of one group stand together."""
     events: Sequence[KeptEvent] = ()
     """Warnings and errors of the last day, the oldest first."""
     topics: Sequence[KeptTopic] = ()
     sessions: Sequence[SessionView] = ()
     operations: Sequence[OperationRow] = ()
-    """Those that have not ended."""
+    """Operations that have not ended."""
     schedules: Sequence[ScheduleView] = ()
     jobs: Sequence[JobView] = ()
     failed: Mapping[str, DssError] = field(default_factory=dict)
-    """What could not be asked for."""
+    """Questions that failed, by what they ask for."""
 
     @property
     def now_ms(self) -> int:
@@ -164,7 +164,7 @@ def _mistakes(facts: Facts) -> Found:
 
 
 def _before(facts: Facts) -> Found:
-    """How the daemon before ended; trouble for as long as somebody may not know of it."""
+    """How the previous daemon ended: a finding as long as an operator may not know of it."""
     daemon = facts.daemon
     reason = f": {daemon.before_reason}" if daemon.before_reason else ""
     told = f"the daemon before: {daemon.before}{reason}"
@@ -209,7 +209,7 @@ def _certificate(facts: Facts) -> Found:
         told = f"{daemon.certificate} is not served: {daemon.certificate_problem}; {ends}."
         yield _problem("daemon.certificate", told, "Mend its files; they are read again.")
     elif left_ms < CERTIFICATE_LEFT_MS_LEAST:
-        told = "The certificate has ended." if left_ms <= 0 else f"Only a while: {ends}."
+        told = "The certificate has ended." if left_ms <= 0 else f"It is due for renewal: {ends}."
         yield _problem("daemon.certificate", told, renew)
     elif left_ms < CERTIFICATE_LEFT_MS_FEW:
         yield _attention("daemon.certificate", as_sentence(ends[0].upper() + ends[1:]), renew)
@@ -440,7 +440,7 @@ OF_ALL: tuple[Rule, ...] = (
     *(_retention, _damage),
     *(_errors, _losses, _stuck, _behind, _dead, _sessions, _operations, _schedules, _jobs),
 )
-"""In the order in which they are told."""
+"""The rules in the order of their findings."""
 OF_TOPIC: tuple[Rule, ...] = (_state, _losses, _damage, _errors, _stuck, _behind, _dead)
 OF_SESSION: tuple[Rule, ...] = (_stuck,)
 

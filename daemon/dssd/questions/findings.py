@@ -50,7 +50,7 @@ class FindingQuestions:
     daemon: Callable[[], Awaitable[DaemonStatus]]
 
     async def ask(self, topic: str = "", client_id: str = "") -> list[Verdict]:
-        """What is found, in the order in which it is looked at.
+        """The findings, in the order of the rules.
 
         Raises:
             TopicNotFound: there is no such topic.
@@ -65,7 +65,7 @@ class FindingQuestions:
         return findings_of(await self._of_all(daemon))
 
     async def _of_all(self, daemon: DaemonStatus) -> Facts:
-        """Each question apart: one trouble hides no other."""
+        """Each question is asked by itself, so the failure of one does not hide the others."""
         failed: dict[str, DssError] = {}
 
         async def asked(what: str, question: Awaitable[Sequence[Answer]]) -> Sequence[Answer]:

@@ -48,7 +48,8 @@ class KeyHeld:
         return self.head.entry.origin_offset
 
     def named_for(self, asked: RecordAsked) -> str:
-        """The head, for who asks about a record: its stream too, where that is another one."""
+        """The head as a sentence about the record names it, with its stream if that is another
+        one."""
         stream = str(self.head.stream)
         return f"{self.at}" if stream == asked.stream else f"{stream}@{self.at}"
 
@@ -67,7 +68,7 @@ def key_held(
     if not group.ordered:
         return None
     blocks = group.on_dead_letter == BLOCK
-    # Of one record the newest entry counts, the others are not reported as done yet.
+    # Of several entries of a record the newest counts: the others are done, but not reported yet.
     newest = {
         each.origin: each
         for each in sorted(entries, key=lambda each: (each.level, each.queue_offset))
@@ -79,7 +80,7 @@ def key_held(
 
 
 def of_entry(asked: RecordAsked, found: QueueEntry, held: KeyHeld | None, now: Now) -> Reason:
-    """How it stands with an entry."""
+    """The reason for an entry in a queue."""
     if held is None or (found.level == DEAD and asked.group.on_dead_letter != BLOCK):
         return queued(asked, found, now)
     if not held.holds(asked):
@@ -97,7 +98,8 @@ def of_record(asked: RecordAsked, reason: Reason, held: KeyHeld | None, now: Now
 
 
 def behind_first(asked: RecordAsked, reason: Reason, at: int, first: Reason) -> Reason:
-    """The same, if the first unfinished record of its key has that reason."""
+    """The reason; if the first unfinished record of the key is in flight, that one is the
+    reason."""
     if not asked.group.ordered or asked.offset <= at or first.code not in _FIRST_IS_OUT:
         return reason
     if reason.code not in _TURN and reason.code != "sent":
@@ -157,7 +159,7 @@ def _of_head(asked: RecordAsked, held: KeyHeld, now: Now) -> Reason:
 
 
 def _untried(found: QueueEntry) -> str:
-    """Of what waited behind its key, and is the first of it now."""
+    """The sentence for a record that waited behind its key, and is now the first of it."""
     if found.level == DEAD:
         return (
             "It is among the dead letters, where it waited behind a record of its key that is done."

@@ -13,5 +13,5 @@ STUCK_FAILURES = 5
 
 ENTRIES_PAGE_MAX = 1_000
 ENTRIES_BYTES_MAX = 2 << 20
-"""Of entries of queues, in one answer: a message has room for twice that, and one entry is at most
-a little larger than a record."""
+"""How many bytes of entries one answer has: a message has room for twice that, and one entry is at
+most a little larger than a record."""

@@ -45,9 +45,8 @@ from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
 
 OLDEST_LOOKUPS_MAX = 256
-"""Times of records at a floor that one list, or one look of the sampler, reads from the log where
-samples do not reach: some milliseconds. The others show the time of an earlier floor, which is no
-later, or none."""
+"""How many append times one list, or one look of the sampler, reads from the log where samples do
+not reach: some milliseconds. The other groups show the time of an earlier floor, or none."""
 
 
 _HALTED = frozenset({"paused", "stalled"})
@@ -84,13 +83,13 @@ class Overview:
     fullest: int = 0
     """The most records in the queues of one stream."""
     fullest_bytes: int = 0
-    """About, of the stream that has most of them there."""
+    """About how many bytes, for the stream with the most."""
     stuck: bool = False
     """Whether something of it was stuck at the last look."""
     error: str = ""
     """What went wrong with it in the last day."""
     seen_us: int = field(default=0, compare=False)
-    """When it was so, by the wall clock."""
+    """When the overview was made, by the wall clock."""
 
     @classmethod
     def of_survey(
@@ -166,9 +165,9 @@ class _SeenStream:
     queues: Queues = ()
     queued: Queued = NOTHING_QUEUED
     first: int | None = None
-    """The oldest record that the filter takes, where that was counted."""
+    """The offset of the oldest record that the filter takes, if that was counted."""
     floor: int = -1
-    """To which the time belongs."""
+    """The offset to which the time belongs."""
     floor_us: int | None = None
 
 
@@ -189,7 +188,7 @@ class _Totals(NamedTuple):
     lag: int = 0
     exact: bool = True
     stalled: str = ""
-    """Which stream is, and why."""
+    """Which stream is stalled, and why."""
     oldest_us: int | None = None
     failing: bool = False
     queued: Queued = NOTHING_QUEUED
@@ -207,9 +206,9 @@ class _SeenGroup:
     totals: _Totals = NOTHING
     counts: Counts = NO_COUNTS
     undated: bool = False
-    """The time of a floor is still to be read."""
+    """The append time at a floor is still to be read."""
     uncounted: bool = False
-    """What the filter takes of a stream is still to be counted."""
+    """The matches of the filter in a stream are still to be counted."""
     streams: dict[StreamId, _SeenStream] = field(default_factory=dict)
     stored: LeaderGlance | None = None
     leader_changes: int = 0
@@ -221,7 +220,7 @@ class _Look:
 
     turn: LoopTurn
     spans: dict[StreamId, Range]
-    """Of every stream that there is."""
+    """The bounds of every stream."""
     grown: dict[StreamId, tuple[Range, int]]
     """Streams whose bounds changed since the last look: the old bounds, and how many records
     came."""
@@ -238,7 +237,7 @@ class _Look:
 
     @property
     def may_date(self) -> bool:
-        """Whether the log may be asked for one more."""
+        """Whether one more append time may be read from the log."""
         return len(self.dates) < OLDEST_LOOKUPS_MAX
 
 
@@ -274,7 +273,7 @@ class Overviews:
     async def all(
         self, *, private: bool = False, budget: CountBudget | None = None
     ) -> list[Overview]:
-        """Of every group; private ones only where they are wanted.
+        """The overview of every group; of private ones only where they are wanted.
 
         Within a budget the log is read for an exact lag where a filter takes a part of a topic.
         """
@@ -298,13 +297,13 @@ class Overviews:
         return None if seen is None else seen.totals
 
     def lag_in(self, group_id: int, stream: StreamId) -> int:
-        """Of a stream of a group, as at the last look; 0 where it was not looked at."""
+        """The lag of a group in a stream, as at the last look; 0 where it was not looked at."""
         seen = self._seen.get(group_id)
         known = None if seen is None else seen.streams.get(stream)
         return 0 if known is None else known.lag
 
     def lags(self, group_id: int) -> list[StreamLag]:
-        """Of each stream of a group, as at the last look."""
+        """The lag in each stream of a group, as at the last look."""
         seen = self._seen.get(group_id)
         if seen is None or seen.glance is None:
             return []
@@ -333,7 +332,7 @@ class Overviews:
                 for stream in topic.streams():
                     span, before = self._log.span(stream), self._spans.get(stream)
                     if before is not None and span == before:
-                        # The same object again: what was seen of the stream names it.
+                        # Keep the same object: what was seen of the stream is compared by identity.
                         spans[stream] = before
                     else:
                         spans[stream] = span
@@ -496,7 +495,8 @@ class Overviews:
             known.lag, known.first = counted
 
     async def _date_floor(self, known: _SeenStream, stream: StreamId, look: _Look) -> None:
-        """When the record at the floor came: from samples, else from the log, so often at most."""
+        """Note when the record at the floor came: from samples, else from the log within a
+        budget."""
         floor = max(known.progress.floor, known.span[0], known.first or 0)
         if floor == known.floor:
             return
@@ -508,7 +508,7 @@ class Overviews:
             if not look.may_date:
                 return
             look.dates[stream, floor] = None
-            with suppress(LogUnreadable):  # that is told where it is read
+            with suppress(LogUnreadable):  # The delivery reports it.
                 look.dates[stream, floor] = await self._log.time_at(stream, floor)
         known.floor, known.floor_us = floor, look.dates[stream, floor]
 

@@ -63,7 +63,7 @@ def _dead(asked: RecordAsked, found: QueueEntry, now: Now) -> Reason:
 
 def perhaps_queued(reason: Reason) -> Reason:
     """The reason, if the queues were not searched completely for the record."""
-    told = f"{reason.sentence} Or it waits in a queue: not all of them was looked through."
+    told = f"{reason.sentence} Or it waits in a queue: not all entries were looked through."
     return replace(reason, sentence=told)
 
 

@@ -44,7 +44,8 @@ continue with the page token."""
 
 
 ENTRIES_COUNTED_MAX = 20_000
-"""Entries that one answer counts by error or key: a tenth of a second; a caller asks on."""
+"""How many entries one answer counts by error or key: a tenth of a second; callers continue with
+the page token."""
 
 ERRORS_TOLD_MAX = 1_000
 """Errors in one answer: as many as a person can tell apart; callers continue with the page
@@ -52,7 +53,7 @@ token."""
 
 
 KEYS_TOLD_MAX = 1_000
-"""Keys in one answer, about: a caller asks on."""
+"""About how many keys one answer has; callers continue with the page token."""
 
 
 FIRST_DUE_BYTES_MAX = 1 << 20
@@ -78,7 +79,7 @@ class EntriesPage:
     next_token: str
     """Where to go on; empty: all was looked at."""
     total: int
-    """So many are there, wanted or not."""
+    """How many entries the level has, wanted or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ class QueueQuestions:
         return EntriesPage(tuple(page.entries), next_token, self._total(lanes))
 
     async def newest(self, asked: EntriesAsked, count: int, *, whole: bool = False) -> EntriesPage:
-        """The newest so many of all, the oldest of them first.
+        """The newest entries of all streams, at most ``count``, the oldest of them first.
 
         A token says that not all could be looked at.
 
@@ -220,7 +221,7 @@ class QueueQuestions:
     async def first_due(
         self, view: StreamView, name: StreamName, *, ordered: bool = False
     ) -> QueueEntry | None:
-        """Of the oldest entries in a retry queue, those of one frame, the first that is due.
+        """The entry that is due first, in the oldest frame of a retry queue.
 
         In an ordered group an entry that waits for its key has no due time, so the first frame with
         any other entry counts, within the bound.
@@ -307,7 +308,7 @@ class _Page:
         self._whole = whole
 
     def take(self, found: Iterable[QueueEntry]) -> QueueEntry | None:
-        """Take what there is room for; the first one that there was none for."""
+        """Take what there is room for; returns the first entry that did not fit."""
         for each in found:
             size = self._size(each)
             if len(self.entries) >= self._count_max or (self.entries and size > self._bytes_left):
@@ -325,7 +326,7 @@ class _Page:
 
 
 def _tail(waiting: Ranges, count: int) -> int:
-    """The first of the last so many offsets."""
+    """The first of the last ``count`` offsets."""
     for start, end in reversed(waiting):
         if end - start >= count:
             return end - count

@@ -11,10 +11,10 @@ from math import exp
 from typing import NamedTuple
 
 RATE_SPANS_MS = (60_000, 300_000)
-"""Over which rates are averaged: a minute and five."""
+"""The spans over which rates are averaged: one minute, and five."""
 
 END_SAMPLES_MAX = 64
-"""Kept of each stream that grows, denser for the last minutes: one kilobyte."""
+"""How many samples are kept of each stream that grows, denser for the last minutes: a kilobyte."""
 
 
 class Rates(NamedTuple):
@@ -24,7 +24,7 @@ class Rates(NamedTuple):
     five_minutes: float = 0.0
 
     def plus(self, other: "Rates") -> "Rates":
-        """Of both."""
+        """The sum of both."""
         return Rates(self.minute + other.minute, self.five_minutes + other.five_minutes)
 
 
@@ -78,7 +78,7 @@ class Age(NamedTuple):
 
     ms: int
     at_least: bool
-    """It was before the samples begin."""
+    """It happened before the first sample."""
 
 
 class EndSamples:
@@ -92,7 +92,7 @@ class EndSamples:
 
     @property
     def end(self) -> int:
-        """As it was noted last."""
+        """The end as it was noted last."""
         return self._ends[-1]
 
     def note(self, end: int, before_ms: int, now_ms: int) -> None:
@@ -114,7 +114,7 @@ class EndSamples:
     def age_of(self, offset: int, looked_ms: int, now_ms: int) -> Age:
         """How long ago the record at an offset below the end came.
 
-        When its end was looked at last is not noted where it had not changed.
+        ``looked_ms`` is when the end was looked at last: a look that finds no change is not noted.
         """
         index = bisect_right(self._ends, offset)
         if index == 0:

@@ -23,7 +23,7 @@ from dssd.store.rows import GroupRow
 PAUSED = "paused"
 """The code of a group that an operator paused."""
 QUEUES_FULL = "queues-full"
-"""The code of what failed, and of groups of which nothing more can leave its stream."""
+"""The code of a record that failed, or waits, because the queues of its stream are full."""
 REWIND = "offsets.rewind"
 """The kind of an operation that only redelivers records."""
 
@@ -87,7 +87,7 @@ def quoted(group: GroupRow) -> str:
 def done(
     asked: RecordAsked, view: StreamView, kind: str | None, kept_from: int, moved_by: str
 ) -> Reason:
-    """The group is done with the offset; kind: what the log says of it, None where it is gone.
+    """The group is done with the offset; ``kind`` is what the log says of it, None: it is gone.
 
     ``moved_by`` is the kind of the operation that moved the cursor last.
     """
@@ -112,7 +112,7 @@ def _done_by_somebody(
         return Reason("before-start", told, "" if is_gone else f"{rewind} --to ={asked.offset}")
     if is_gone:
         told = f"Retention took it; the stream begins at {kept_from}. The group was done with it"
-        return Reason("done", f"{told}: acknowledged, filtered or passed over is not kept.")
+        return Reason("done", f"{told}: how, is not known any more.")
     if moved:
         told = "It was acknowledged, or an operator moved the group past it"
         # A rewind skips nothing, so it must not be given as the reason.
@@ -198,8 +198,8 @@ def _between_storage_topics(age: str, waits_for: Sequence[str]) -> str:
             "group has not read to the end."
         )
     return (
-        f"The stream is read to the end since {age}; what waits in its queues is being appended to "
-        "those of the streams that have its keys now."
+        f"The stream is read to the end since {age}; the entries of its queues are being moved to "
+        "the streams that have its keys now."
     )
 
 
@@ -221,7 +221,7 @@ def _durable_rest(view: StreamView, offset: int, now: Now) -> Reason | None:
             suspects = [each for each in view.fate.doubts if each[2] >= ISOLATE_AFTER_DOUBTS]
             alone = any(low <= offset < high for low, high, _ in suspects)
             why = (
-                "Clients vanished with it; it comes alone"
+                "Clients vanished with it; it is sent alone"
                 if alone
                 else "A user refused it; it comes"
             )
@@ -296,10 +296,10 @@ def _later(asked: RecordAsked, client_id: str, standing: Standing, now: Now) -> 
     if standing.until_ms is not None:
         until_ms, until = now.wall(standing.until_ms), now.until(standing.until_ms)
     if standing.place is Place.RESTING:
-        told = f"It rests after attempt {attempt}, and comes again in {until}."
+        told = f"It waits out its backoff after attempt {attempt}, and comes again in {until}."
     elif until:
         told = "It failed, and could not be appended to a queue of the group, as on a full disk; "
-        told += f"that is tried again in {until}."
+        told += f"the append is tried again in {until}."
     else:
         told = "It failed, and is on its way to a queue of the group."
     return Reason(standing.place.value, told, "", client_id, None, until_ms, attempt)
@@ -317,7 +317,7 @@ def _queues_full(asked: RecordAsked, client_id: str, standing: Standing) -> Reas
 
 def _suspect(asked: RecordAsked, client_id: str, standing: Standing, now: Now) -> Reason:
     attempt, alone = standing.attempts, standing.alone
-    told = f"Clients vanished with it, attempt {attempt} was the last, so it comes alone"
+    told = f"Clients vanished with it, last at attempt {attempt}, so it is sent alone"
     until_ms = None
     if alone is not None:
         told += f", after the record at {alone}"
@@ -344,7 +344,7 @@ def _hindered(asked: RecordAsked, client_id: str, found: HeldRecord) -> Reason |
     if hindrance in _STALLS:
         return stalled(asked, _STALLS[hindrance], floor, client_id)
     suspended = f"The session of {client_id} does not hear from the leader of the group."
-    suspects = f"{client_id} must settle some of the records that came before, and are out there."
+    suspects = f"{client_id} must first settle earlier records that it has in flight."
     by_hindrance = {
         Hindrance.PAUSED: paused(asked),
         Hindrance.ENDING: _given_back(asked, client_id),
@@ -368,7 +368,7 @@ def stalled(asked: RecordAsked, stall: Stall, floor: int, client_id: str = "") -
             command = f"dssctl groups edit {asked.group_name} --on-damage pass"
             return Reason("damage-ahead", told, command, client_id, blocked_by=floor)
         case Stall.UNACKED | Stall.NONE:
-            told = f"Too much is acknowledged above the record at {floor}, which is not."
+            told = f"Too many records are acknowledged above the one at {floor}, which is not."
             return Reason("capped", told, asked.why(floor), client_id, blocked_by=floor)
 
 
@@ -380,7 +380,7 @@ def failing(asked: RecordAsked, failures: int, client_id: str) -> Reason:
 
 def _no_credit(asked: RecordAsked, client_id: str, found: HeldRecord) -> Reason:
     taken = ", ".join(f"{out:,} of {group}" for group, out in found.taken)
-    told = f"The credit of {client_id} is used up: {taken} are out, of {found.credit_records:,}"
+    told = f"The credit of {client_id} is used up: {taken} in flight, of {found.credit_records:,}"
     floor = found.standing.floor
     command = asked.describe if floor == asked.offset else asked.why(floor)
     return Reason("no-credit", f"{told} records.", command, client_id)

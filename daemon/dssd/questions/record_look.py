@@ -19,11 +19,11 @@ from dssd.look_thread import looked
 from dssd.questions.answers import FoundRecord
 
 LOOK_CHUNK_BYTES_MAX = 1 << 20
-"""One read of a look for a key, as a delivery reads."""
+"""How much one read of a search for a key takes, as a delivery reads."""
 
 LOOK_BYTES_MAX = 32 << 20
-"""What one look for a key reads, of all streams: some ten milliseconds where it comes from memory.
-A caller asks on behind it."""
+"""How much one search for a key reads, of all streams: some ten milliseconds where it comes from
+memory. The caller continues behind it."""
 
 
 class Gap(NamedTuple):

@@ -160,7 +160,8 @@ class Sampler:
         self._streams, self._topics = known, topics
 
     def rates_of(self, group_id: int, wanted: TopicFilter) -> tuple[Rates, Rates]:
-        """Arrivals in the topics that a group's filter meets, and what the group is done with."""
+        """The rates of arrivals in the topics that a group's filter meets, and of finished
+        records."""
         now_ms = self._clock.now_ms()
         arrivals = NO_RATES
         for topic_id in self._topics_of(group_id, wanted):
@@ -195,7 +196,7 @@ class Sampler:
         return (stream for stream, each in consumed.items() if each.moved_ms <= since_ms)
 
     def still_ms(self, group_id: int, stream: StreamId) -> int | None:
-        """For how long a group was done with nothing more; None: nobody has looked twice."""
+        """How long a group has made no progress in a stream; None: sampled less than twice."""
         consumed = self._consumed.get(group_id, {}).get(stream)
         return None if consumed is None else self._clock.now_ms() - consumed.moved_ms
 
@@ -218,9 +219,9 @@ def _consumed(
     now_ms: int,
     last_ms: int,
 ) -> tuple[dict[StreamId, _Consumed], int]:
-    """The streams of a group, and with how much more it is done in all.
+    """The streams of a group, and how many more records it has finished in all.
 
-    Of those that began since the last look it is known with how much it is done.
+    For streams that began since the last look, ``begun`` has the number of finished records.
     """
     known: dict[StreamId, _Consumed] = {}
     more = 0

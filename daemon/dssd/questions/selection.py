@@ -23,7 +23,7 @@ Read = Callable[[Overview], Own]
 _COMPARED = {int: FieldType.NUMBER, str: FieldType.TEXT, bool: FieldType.TRUTH}
 _TIMES = ("_us", "_ms")
 _INTERNAL = {"cursor_generation", "failing", "stuck", "error"}
-"""What no list shows; `health` tells the last three."""
+"""Fields that no list shows; `health` tells the last three."""
 
 
 def _plain(kind: type, path: str = "") -> Iterator[tuple[str, tuple[FieldType, Read]]]:
@@ -97,7 +97,7 @@ class GroupSelection:
         self._now_us = now_us
 
     def of(self, overviews: Iterable[Overview]) -> list[Overview]:
-        """These of them, equal ones by name and filter."""
+        """The overviews that the filter lets through, in order; equal ones by name and filter."""
         chosen = [
             each for each in overviews if self._conditions.hold(partial(_read, each), self._now_us)
         ]

@@ -86,7 +86,7 @@ class StuckQuestions:
         lag_in: Callable[[int, StreamId], int],
         after_ms: int = STUCK_AFTER_MS,
     ) -> None:
-        """Note which groups have what `ask` would find, by what a list knows of them."""
+        """Note which groups `ask` would find something in, judged by their overviews."""
         turn, now_ms = LoopTurn(), self._clock.wall_ms()
         found = {
             row.group_id
@@ -118,7 +118,7 @@ class StuckQuestions:
     async def of_group(
         self, group: GroupRow, survey: GroupSurvey, after_ms: int = STUCK_AFTER_MS
     ) -> list[Stuck]:
-        """What does not move of a group that was surveyed."""
+        """The group's streams that make no progress, from a survey."""
         found = list(self._waiting_operations(group, survey, after_ms))
         whole = self._whole_group(group, survey)
         if whole is not None:

@@ -68,7 +68,7 @@ def level_of(reason: Reason) -> Level:
 
 
 def verdict_of(group: Overview, stuck: Sequence[Stuck] = ()) -> Verdict:
-    """The verdict on a group, with what does not move of it as far as that was asked."""
+    """The verdict on a group, by its overview and the stuck streams that are known."""
     stuck_of = f"dssctl groups stuck {quoted(group.group)}"
     found = verdict_of_stuck(stuck) if stuck else None
     if found is not None and found.level is Level.PROBLEM:
@@ -95,7 +95,7 @@ def verdict_of(group: Overview, stuck: Sequence[Stuck] = ()) -> Verdict:
 def _erred(group: Overview) -> Verdict:
     name = quoted(group.group)
     commands = (f"dssctl events --subject {name}", f"dssctl groups verify {name}")
-    told = f"It goes on, but today: {group.error}"
+    told = f"It goes on, but something went wrong today: {group.error}"
     return Verdict(Level.ATTENTION, "error", told, commands)
 
 
@@ -107,7 +107,7 @@ def _paused(group: Overview) -> Verdict:
 
 
 def verdict_of_stuck(stuck: Sequence[Stuck]) -> Verdict:
-    """Of what does not move of a group."""
+    """The verdict on a group of which something is stuck."""
     first = stuck[0]
     told = f"{first.stream}: {first.reason.sentence}" if first.stream else first.reason.sentence
     more = len(stuck) - 1
@@ -127,7 +127,7 @@ def _moving(group: Overview) -> Verdict:
         return Verdict(Level.ATTENTION, "rebalancing", "Its streams change hands.", watch)
     if not group.lag and not group.retrying:
         idle = "" if group.borrowers else " Nobody is a member."
-        told = f"It has acknowledged all that it is to get.{idle}"
+        told = f"It has acknowledged all records that it is to get.{idle}"
         return Verdict(Level.HEALTHY, "done", told)
     drained_ms = forecast_ms(group) if group.lag else None
     if drained_ms == inf:
@@ -140,9 +140,9 @@ def _moving(group: Overview) -> Verdict:
 
 def _full(group: Overview) -> Verdict:
     name, most = quoted(group.group), group.group.queue_records
-    stays = "what fails comes again and again in its place"
+    stays = "a failed record comes again and again in its place"
     if group.group.ordered:
-        stays = "what fails waits in its stream for room, and what follows it of its key behind it"
+        stays = "a failed record waits in its stream for room, and holds up its key"
     held = f"{most:,} records, as many as they may"
     more = f"dssctl groups edit {name} --queue-records {2 * most}"
     if group.fullest < most:

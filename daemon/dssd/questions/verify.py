@@ -49,18 +49,18 @@ SCAN_CHUNK_BYTES_MAX = 1 << 18
 """One read of a scan, so that it holds the disk and the loop only shortly."""
 
 SCAN_BYTES_A_SECOND = 64 << 20
-"""A scan reads no faster, and works no more than half of the time: producers and consumers come
-first, and a gigabyte takes some twenty seconds."""
+"""The fastest that a scan reads. It also works no more than half of the time: producers and
+consumers come first, and a gigabyte takes some twenty seconds."""
 
 SCANS_MAX = 1
-"""At a time: a second one would double what the first may disturb."""
+"""How many scans run at a time: a second one would double what the first may disturb."""
 
 SCAN_TOLD_EVERY_S = 0.25
 """How often a scan tells how far it is: fast enough for a person."""
 
 
 class Scanned(NamedTuple):
-    """What a scan found of what the group is done with, from where it began or the log begins."""
+    """The finished records that a scan found, from where the group or the log begins."""
 
     matching: int = 0
     """Records that the filter matches."""
@@ -69,7 +69,7 @@ class Scanned(NamedTuple):
     """Offsets that are damaged now, or gone."""
 
     def plus(self, other: "Scanned") -> "Scanned":
-        """Both."""
+        """The sum of both."""
         return Scanned(*map(sum, zip(self, other, strict=True)))
 
 
@@ -208,7 +208,7 @@ class VerifyQuestions:
     def _beginning(
         self, group: GroupRow, name: StreamName, kept_from: int, end: int
     ) -> tuple[int, int]:
-        """Between which offsets the group began in the stream."""
+        """The lowest and the highest offset at which the group may have begun in the stream."""
         topic = self._catalogue.get(name.topic)
         if not _had_begun(topic, name.ordinal, group):
             return 0, 0
@@ -235,7 +235,7 @@ class VerifyQuestions:
         done = 0
         told_s = perf_counter()
         for each in chosen:
-            # As it is when its own scan begins.
+            # The sums must be of the moment when the stream's own scan begins.
             view = await self._registry.stream(group, each.view.stream)
             try:
                 sums = self._sums(group, each.name, view)
@@ -273,7 +273,7 @@ class VerifyQuestions:
         return await self._log.read(stream, at, bytes_max=SCAN_CHUNK_BYTES_MAX, matching=matching)
 
     def _compared(self, sums: StreamSums, view: StreamView) -> StreamSums:
-        """What the scan found must have been counted so; moved or trimmed records were not."""
+        """Check that what the scan found was counted so; moved or trimmed records were not."""
         found = sums.scanned
         assert found is not None
         trimmed = self._log.bounds(view.stream).start > sums.began
@@ -305,14 +305,14 @@ def _had_begun(topic: Topic, ordinal: int, group: GroupRow) -> bool:
 
 def _problem(uncounted: int, where: str = "") -> str:
     if uncounted > 0:
-        return f"{uncounted:,} offsets{where} are done, and in no count."
+        return f"{uncounted:,} offsets{where} are done, but not counted."
     if uncounted < 0:
         return f"{-uncounted:,} more{where} are counted than are done."
     return ""
 
 
 def _found(chunk: Chunk, start: int, end: int, progress: Progress) -> Scanned:
-    """What of the chunk the group is done with, by kind."""
+    """The finished offsets of the chunk, by kind."""
     missing = normalised((*chunk.damaged, *chunk.lost))
     matching = complement(chunk.mask, chunk.base, chunk.base + chunk.records)
     filtered = without(without(((start, end),), missing), matching)

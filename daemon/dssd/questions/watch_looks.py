@@ -44,10 +44,10 @@ from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue, Topic
 
 WATCHED_OPERATIONS_MAX = 100
-"""The newest, beside those that have not ended: two screens."""
+"""How many ended operations are watched, the newest, beside those that run: two screens."""
 
 WATCH_SESSIONS_EVERY_S = 1.0
-"""A look at sessions reads all subscriptions from the store."""
+"""How often sessions are looked at: a look reads all subscriptions from the store."""
 
 
 Wants = Callable[[GroupRow], bool]
@@ -121,7 +121,7 @@ class Looks:
     async def look(
         self, topics: Collection[WatchTopic], wants: Wants
     ) -> AsyncGenerator[WatchInput, None]:
-        """What there is of the topics; of groups that are wanted, where it may have changed."""
+        """The items of the topics; by group only for wanted groups that may have changed."""
         if WatchTopic.GROUPS in topics or WatchTopic.LAGS in topics:
             yield await self._look_at_groups()
         if WatchTopic.OPERATIONS in topics:
@@ -287,7 +287,7 @@ _LASTING = attrgetter(
         if each.compare and each.name not in ("arrivals", "acks")
     )
 )
-"""All of a group but its averages, and when it was seen."""
+"""All fields of a group's overview, except its averages and when it was made."""
 
 
 def _key(topic: WatchTopic, group: GroupRow, name: str = "") -> Key:
@@ -295,7 +295,8 @@ def _key(topic: WatchTopic, group: GroupRow, name: str = "") -> Key:
 
 
 def _averaged(overview: Overview, known: Overview | None) -> Overview:
-    """With the averages that are known; else with its own, in tenths, so that they come to rest."""
+    """The overview with the known averages; else with its own, rounded so that they come to
+    rest."""
     if known is not None:
         if _LASTING(overview) == _LASTING(known):
             return known

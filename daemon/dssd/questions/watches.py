@@ -38,8 +38,8 @@ WATCH_EVERY_S = 0.25
 """A watched item is told at most four times a second: as often as people see a difference."""
 
 WATCH_REST_OF_LOOK = 50
-"""After a look for watchers there is a rest so many times as long as it took of the processor: all
-looks together cost two hundredths of one."""
+"""After each look the watch rests this many times as long as the look used the processor: all looks
+together take two hundredths of it."""
 
 WATCH_REST_S_MAX = 2.0
 """The longest such rest: of thousands of groups under load, or while others keep the loop busy."""
@@ -49,19 +49,19 @@ WATCH_KEPT_S = 60.0
 connection can continue."""
 
 WATCHES_MAX = 200
-"""Calls that watch: some people, and what watches for them."""
+"""How many calls may watch: some people, and programs that watch for them."""
 
 WATCH_REPLY_ITEMS_MAX = 1_000
-"""In one reply: some hundred kilobytes, encoded in a few milliseconds."""
+"""How many items one reply has: some hundred kilobytes, encoded in a few milliseconds."""
 
 
 INSTANCE_BYTES = 8
-"""Two daemons, or two runs of one, hardly ever have the same."""
+"""The length of a daemon's random number: two daemons, or two runs of one, hardly ever share it."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchRequest:
-    """What a watcher wants to be told."""
+    """What a watcher wants to see."""
 
     topics: frozenset[WatchTopic]
     groups: frozenset[str] = frozenset()
@@ -84,7 +84,7 @@ class WatchRequest:
 
 
 class Token(NamedTuple):
-    """From where to go on."""
+    """From where to continue."""
 
     instance: bytes
     revision: int
@@ -93,28 +93,28 @@ class Token(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a watcher is told at once."""
+    """One reply to a watcher."""
 
     anew: bool
-    """All comes again; what is not told is no more."""
+    """All items are sent anew: those that are not among them are gone."""
     changed: list[tuple[Key, Value]]
     removed: list[Key]
     token: Token | None
-    """All is told up to now."""
+    """The watcher is up to date, and may continue from here."""
 
 
 @dataclass(slots=True)
 class _Watcher:
-    """Where one is."""
+    """How far one watcher is."""
 
     wanted: WatchRequest
     revision: int
-    """All up to it was told."""
+    """The watcher has all changes up to it."""
     event_number: int
     anew: bool
-    """Nothing was told yet, or all was forgotten."""
+    """The next reply sends all items, as the first one does."""
     greeted: bool = False
-    """It has had an answer, if only that nothing changed."""
+    """It has had a reply, perhaps only that nothing changed."""
     has_more_events: bool = False
 
 
@@ -130,9 +130,9 @@ class Watches:
         self._came = asyncio.Event()
         """Somebody came since the last look began."""
         self._begun = self._ended = 0
-        """Looks."""
+        """The numbers of looks that began, and that ended."""
         self._waiting = 0
-        """Those who wait for their first look."""
+        """How many watchers wait for their first look."""
         self._told_of_events = 0
         self._turned = asyncio.Event()
         """Set, and made anew, when there may be more to tell."""
@@ -144,7 +144,8 @@ class Watches:
         self._wake()
 
     async def run(self) -> NoReturn:
-        """Look while somebody watches; at first at all, for a look before may have failed."""
+        """Look while somebody watches; the first look is at everything, as one before may have
+        failed."""
         self._looks.forget()
         while True:
             await self._somebody()
@@ -154,11 +155,11 @@ class Watches:
             await self._rest((thread_time() - began_s) * WATCH_REST_OF_LOOK)
 
     async def watch(self, wanted: WatchRequest, token: Token | None) -> AsyncGenerator[Told, None]:
-        """How things are, or what changed since a token; then each change.
+        """All items, or the changes since a token; then each change.
 
         Raises:
             Overloaded: too many watch.
-            WatchTooOld: what was told before is forgotten.
+            WatchTooOld: the changes since the token are forgotten.
             Stopping: the daemon stops.
             DssError: the store cannot be read.
         """
@@ -176,7 +177,7 @@ class Watches:
         raise Stopping
 
     async def _pass(self, watcher: _Watcher) -> AsyncGenerator[Told, None]:
-        """All that there is to tell now, in replies of a bounded size."""
+        """All changes up to now, in replies of a bounded size."""
         top, after, is_first = self._board.revision, watcher.revision, watcher.anew
         events = await self._new_events(watcher)
         turn, told_some = LoopTurn(), False
@@ -220,7 +221,7 @@ class Watches:
         return [(Key(WatchTopic.EVENTS, "", str(each.number)), each) for each in page.events]
 
     def _resumed(self, token: Token | None) -> int:
-        """The revision that was told last; 0: none."""
+        """The revision up to which the watcher is up to date; 0: none."""
         if token is None or not token.revision:
             return 0
         known = token.instance == self._instance
@@ -229,7 +230,7 @@ class Watches:
         return token.revision
 
     def _event_number(self, token: Token | None) -> int:
-        """The event behind which it begins."""
+        """The number of the event after which it begins."""
         if token is None:
             return self._events.last_number
         if token.instance != self._instance and token.event_number > self._events.last_number:

@@ -39,10 +39,10 @@ LOOK_BACK_RECORDS_MAX = 65_536
 ones: a caller who waits for a record has no interest in older ones."""
 
 KEY_RECORDS_MAX = 10
-"""Open records of a key in one answer, the oldest: they come one after the other."""
+"""How many open records of a key one answer has, the oldest: they come one after the other."""
 
 KEY_STREAMS_MAX = 64
-"""Streams in one look for a key: one for each storage topic that may hold it."""
+"""How many streams one search for a key reads: one for each storage topic that may hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,14 +365,15 @@ class _KeyLook:
         self.of_key: dict[StreamName, list[QueueEntry]] = {}
         """All that the queues of each stream have."""
         self.missed_queues = False
-        """Not all of the queues was looked at."""
+        """Not all entries of the queues were looked at."""
         self.newest_done: list[tuple[StreamName, KeyFound]] = []
         """At most one."""
         self.looked: list[StreamLooked] = []
         self._to_the_beginning = True
 
     def take(self, name: StreamName, view: StreamView, at: int, found: list[KeyFound]) -> int:
-        """Sort what was found up to ``at``; where the look is, once enough is open."""
+        """Sort the records found up to ``at``; returns where to continue, sooner once enough are
+        open."""
         for each in found:
             if view.progress.is_acked(each.offset):
                 newest = self.newest_done and self.newest_done[0][1].record.appended_at_us
@@ -396,7 +397,7 @@ class _KeyLook:
 
     @property
     def chosen(self) -> list[tuple[StreamName, KeyFound]]:
-        """What is told beside what failed."""
+        """The records to report, beside those in queues."""
         return self.open if self.open or self.queued else self.newest_done
 
     @property
@@ -422,7 +423,7 @@ def _held(group: GroupRow, view: StreamView, of_key: list[QueueEntry]) -> KeyHel
 
 
 def _behind_first(group: GroupRow, answer: RecordAnswer, first: RecordAnswer) -> RecordAnswer:
-    """The answer on an open record, where an earlier open one of its key is why."""
+    """The answer on an open record; if an earlier open one of its key is the reason, it says so."""
     asked = RecordAsked(group, str(answer.stream), answer.offset)
     reason = behind_first(asked, answer.reason, first.offset, first.reason)
     return replace(answer, reason=reason)

@@ -50,6 +50,7 @@ class AccessServicer(access_pb2_grpc.AccessServicer):
             expires_at_ms=request.expires_at_ms if request.HasField("expires_at_ms") else None,
             by=principal_of(context).name,
             replaces=request.replace,
+            adds=request.add,
         )
         return principal_message(await self._access.put(asked))
 

@@ -86,4 +86,4 @@ def _put(request: access_pb2.PutPrincipalRequest) -> str:
     roles = "; ".join(
         " ".join([each.role, *each.topics, *each.groups]) for each in request.permissions
     )
-    return f"allow ({roles}) to"
+    return f"allow {'also ' if request.add else ''}({roles}) to"

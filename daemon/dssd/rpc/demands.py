@@ -94,11 +94,16 @@ class Known:
         except DssError:
             return ()
 
+    def state_of(self, group: str, role: Role) -> Demand:
+        """The demand on the state of a group."""
+        filters, name = self.filter_of(group), group_name(group)
+        return Demand(role, filters, name, in_part=role is Role.READ, by_group=True)
+
     def sharded_readers(self, topic: str) -> set[str]:
-        """The names of the groups that read a topic and have shards."""
+        """The groups that read a topic and have shards, as operators name them."""
         patterns = self.patterns(topic)
         return {
-            group.name
+            group.full_name
             for group in self._groups.groups()
             if group.allocation == SHARD
             and any(TopicFilter.parse(group.filter).overlaps(each) for each in patterns)
@@ -124,7 +129,6 @@ FREE: frozenset[str] = frozenset(
         "/dss_api.v1.Daemon/Status",
         "/dss_api.v1.Topics/List",
         "/dss_api.v1.Groups/List",
-        "/dss_api.v1.Grants/List",
         "/grpc.health.v1.Health/Check",
         "/grpc.health.v1.Health/Watch",
         "/grpc.health.v1.Health/List",
@@ -175,8 +179,7 @@ def _sees_topic(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
 def _locates(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
     if request.dead_letters:
         yield _reads_entries(request.dead_letters, known)
-    else:
-        yield from _sees_topic(request, known)
+    yield from _sees_topic(request, known)
 
 
 def _makes_topic(request: Any, _: Known) -> Iterable[Demand]:  # noqa: ANN401
@@ -200,10 +203,26 @@ def group_name(text: str) -> str:
 
 
 def _in_group(role: Role) -> Asked:
-    def asked(request: Any, _: Known) -> Iterable[Demand]:  # noqa: ANN401
-        yield Demand(role, group=group_name(request.group)) if request.group else everywhere(role)
+    def asked(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
+        yield known.state_of(request.group, role) if request.group else everywhere(role)
 
     return asked
+
+
+def _lists_grants(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
+    """Of a group; the grants of all are trimmed (`dssd.rpc.permits`)."""
+    if request.group:
+        yield known.state_of(request.group, Role.READ)
+
+
+def _asks_why(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
+    """A record of the group, or one of a topic that the caller may know of."""
+    yield from _in_group(Role.READ)(request, known)
+    topic = StreamName.parse(request.stream).topic if request.stream else request.topic
+    if topic:
+        patterns, read = known.patterns(topic), known.filter_of(request.group)
+        if not any(own.overlaps(each) for own in read for each in patterns):
+            yield Demand(Role.READ, patterns, in_part=True)
 
 
 def _makes_group(request: Any, _: Known) -> Iterable[Demand]:  # noqa: ANN401
@@ -243,13 +262,15 @@ def demand_of_subject(subject: str) -> Demand:
 
 def _reads_records(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
     """By a filter; without one, all records of a stream, or the group's dead letters of it."""
+    patterns = known.patterns(StreamName.parse(request.stream).topic) if request.stream else ()
     if request.dead_letters:
         yield _reads_entries(request.dead_letters, known)
-    elif request.stream and not request.filter:
-        topic = StreamName.parse(request.stream).topic
-        yield Demand(Role.CONSUME, known.patterns(topic))
+    elif patterns and not request.filter:
+        yield Demand(Role.CONSUME, patterns)
     else:
         yield Demand(Role.CONSUME, (TopicFilter.parse(request.filter),))
+    if patterns:  # which stream exists, is told to who may know of its topic
+        yield Demand(Role.READ, patterns, in_part=True)
 
 
 def _attaches(message: Any, _: Known) -> Iterable[Demand]:  # noqa: ANN401
@@ -275,7 +296,7 @@ def demands_of_change(asked: operations_pb2.Change, known: Known) -> Iterable[De
         given = change.arguments if "arguments" in fields else {}
         yield from demands_of_task({**kept, **given}, known)
     elif "group" in fields:
-        yield Demand(Role.OPERATE, group=group_name(change.group))
+        yield known.state_of(change.group, Role.OPERATE)
     elif "topic" in fields:
         yield Demand(Role.OPERATE, known.patterns(change.topic))
         if kind == "grow_topic":
@@ -287,11 +308,11 @@ def demands_of_change(asked: operations_pb2.Change, known: Known) -> Iterable[De
 def _demands_of_cut_groups(growth: operations_pb2.GrowTopic, known: Known) -> Iterable[Demand]:
     """New shard counts demand to operate the groups: the named ones, or all that may be
     affected."""
-    names = {group_name(each.group) for each in growth.shard_counts}
-    if growth.with_shards and not names:
-        names = known.sharded_readers(growth.topic)
-    for name in sorted(names):
-        yield Demand(Role.OPERATE, group=name)
+    groups = {each.group for each in growth.shard_counts}
+    if growth.with_shards and not groups:
+        groups = known.sharded_readers(growth.topic)
+    for group in sorted(groups):
+        yield known.state_of(group, Role.OPERATE)
 
 
 _RUNS_TASKS = ("create_schedule", "edit_schedule", "resume_schedule", "run_task")
@@ -336,7 +357,9 @@ def _drives(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
     source, target = topics or ("", "")
     dead_letters = known.dead_letters_of_job(request.job)
     yield from demands_of_data(source, target, dead_letters, known)
-    if topics is None or not (source or target):
+    if topics is None:  # that there is none is told to who may see all
+        yield everywhere(Role.READ)
+    elif not (source or target):
         yield everywhere(Role.OPERATE)
 
 
@@ -356,10 +379,11 @@ DEMANDS: Mapping[str, Asked] = {
     "/dss_api.v1.Groups/Describe": _in_group(Role.READ),
     "/dss_api.v1.Groups/Remove": _in_group(Role.OPERATE),
     "/dss_api.v1.Groups/Offsets": _in_group(Role.READ),
-    "/dss_api.v1.Groups/Why": _in_group(Role.READ),
+    "/dss_api.v1.Groups/Why": _asks_why,
     "/dss_api.v1.Groups/Stuck": _in_group(Role.READ),
     "/dss_api.v1.Groups/Shards": _in_group(Role.READ),
     "/dss_api.v1.Groups/Verify": _in_group(Role.READ),
+    "/dss_api.v1.Grants/List": _lists_grants,
     "/dss_api.v1.Queues/List": _reads_queues,
     "/dss_api.v1.Queues/Errors": _reads_queues,
     "/dss_api.v1.Queues/Keys": _reads_queues,

@@ -33,7 +33,14 @@ from dssd.rpc.calls import LOST, Calls, OpenCall
 from dssd.rpc.entry import OPEN_TO_ALL, Entry
 from dssd.rpc.errors import abort
 from dssd.rpc.permits import Checked
-from dssd.rpc.principal import METHOD_ROLES, login_of, note_login, note_payer, require
+from dssd.rpc.principal import (
+    METHOD_ROLES,
+    has_role,
+    login_of,
+    note_login,
+    note_payer,
+    require,
+)
 from dssd.supervision.containment import contain, is_the_cores
 
 if TYPE_CHECKING:  # gRPC's own class cannot be subscripted when it runs
@@ -96,14 +103,16 @@ class Guard(grpc.aio.ServerInterceptor):
 
         async def allowed(request: Any, context: Context) -> object:  # noqa: ANN401 - of any method
             login = login_of(context)
-            require(login.principal, method, self._roles)
             if not handler.request_streaming:
                 request = decode(request)
-            if self._permits is None:
+            check = None if self._permits is None else self._permits.check_of(method, login)
+            if check is None or METHOD_ROLES.get(method) not in self._roles:
+                require(login.principal, method, self._roles)
                 return await inner(request, context)
-            check = self._permits.check_of(method, login)
-            if check is None:
-                return await inner(request, context)
+            assert self._permits is not None, "it made the check"
+            if not has_role(login.principal, method):
+                first = await anext(request, None) if handler.request_streaming else request
+                raise self._permits.role_denial(method, login.principal, first)
             if handler.request_streaming:
                 return await inner(Checked(request, check), context)
             check(request)

@@ -9,18 +9,19 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Self
 
 from dss_core import frame as frames
-from dss_core.errors import OnlyBesideDaemon
+from dss_core.errors import DssError, OnlyBesideDaemon
+from dss_core.filters import TopicFilter
 from dssd.access.access import Login
 from dssd.access.permissions import Demand, Principal, Role, everywhere
 from dssd.limits import SUBJECT_TABLES_CACHED_MAX
 from dssd.rpc.demands import BESIDE, Known, demand_of_subject, demands_of
+from dssd.rpc.denials import ATTACH, denial, role_denial
+from dssd.rpc.principal import METHOD_ROLES
 from dssd.subject_verdicts import SubjectVerdicts
 from dssd.topics.catalogue import Topic
 
 Check = Callable[[Any], None]
 """Of one message of a call. Raises PermissionDenied."""
-
-ATTACH = "/dss_api.v1.Sessions/Attach"
 
 _OF_THE_MACHINE = ("data_dir", "operators_socket", "peers", "quarantined", "before_reason")
 """Fields of a status that limited callers may not see."""
@@ -49,9 +50,19 @@ class Permits:
             if method == ATTACH and message.WhichOneof("item") == "open":
                 principal = login.principal.as_client(message.open.client_id)
             for demand in demands_of(method, message, principal.name, self._known):
-                principal.require(demand)
+                if not principal.may(demand):
+                    raise denial(method, message, principal, demand, self._known)
 
         return check
+
+    def role_denial(self, method: str, principal: Principal, message: Any) -> DssError:  # noqa: ANN401
+        """What a caller is told that lacks the role of the method.
+
+        Args:
+            message: the first of the call; None where it has none.
+        """
+        role = METHOD_ROLES[method]
+        return role_denial(method, role, message, principal, self._known)
 
     def trimmed(self, method: str, principal: Principal, answer: Any) -> Any:  # noqa: ANN401
         """The answer without what is not for this caller."""
@@ -61,9 +72,9 @@ class Permits:
             case "/dss_api.v1.Topics/List":
                 _keep(answer.topics, lambda each: self._sees_topic(principal, each.topic.name))
             case "/dss_api.v1.Groups/List":
-                _keep(answer.groups, lambda each: _sees_group(principal, each.name))
+                _keep(answer.groups, lambda each: _sees_group(principal, each.name, each.filter))
             case "/dss_api.v1.Grants/List":
-                _keep(answer.grants, lambda each: _sees_group(principal, each.group))
+                _keep(answer.grants, lambda each: _sees_group(principal, each.group, each.filter))
             case "/dss_api.v1.Daemon/Status" if not principal.may(everywhere(Role.READ)):
                 for field in _OF_THE_MACHINE:
                     answer.ClearField(field)
@@ -132,8 +143,10 @@ def subject_rule(principal: Principal) -> SubjectRule | None:
     return None if principal.permissions is None else SubjectRule(principal)
 
 
-def _sees_group(principal: Principal, name: str) -> bool:
-    return principal.may(Demand(Role.READ, group=name.partition("@")[0]))
+def _sees_group(principal: Principal, name: str, text: str) -> bool:
+    filters = (TopicFilter.parse(text),)
+    group = name.partition("@")[0]
+    return principal.may(Demand(Role.READ, filters, group, in_part=True, by_group=True))
 
 
 def _keep(found: Any, is_kept: Callable[[Any], bool]) -> None:  # noqa: ANN401 - a repeated field

@@ -129,16 +129,22 @@ def by_transport(context: HasPeer) -> Principal:
     return _principal_at(context.peer().partition(":")[0])
 
 
+def has_role(principal: Principal, method: str, served: frozenset[Role] = ALL_ROLES) -> bool:
+    """Whether the caller has the role of a method, where methods of these roles are served."""
+    role = METHOD_ROLES.get(method)
+    fits = {role, Role.CONSUME} if method in DRIVING else {role}
+    return role is not None and not fits.isdisjoint(principal.roles & served)
+
+
 def require(principal: Principal, method: str, served: frozenset[Role] = ALL_ROLES) -> None:
     """Check that the caller may use the method, where methods of these roles are served.
 
     Raises:
         PermissionDenied: it may not, or no role is listed for the method.
     """
-    role = METHOD_ROLES.get(method)
-    fits = {role, Role.CONSUME} if method in DRIVING else {role}
-    if role is None or fits.isdisjoint(principal.roles & served):
-        raise PermissionDenied(principal=principal, action=f"call {method}", role=role or "none")
+    if not has_role(principal, method, served):
+        role, how = METHOD_ROLES.get(method) or "none", "This address serves it to nobody"
+        raise PermissionDenied(principal=principal, action=f"call {method}", role=role, how=how)
 
 
 @cache

@@ -16,16 +16,16 @@ from dssd.store.port import Store
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """A session that is to belong to somebody else."""
+    """A session that is to get another owner."""
 
     client_id: str
     session_id: bytes
     before: str
-    """Whose it is."""
+    """The present owner."""
     to: str
 
     def reversed(self) -> "Adoption":
-        """What gives it back."""
+        """The adoption that undoes this one."""
         return Adoption(self.client_id, self.session_id, self.to, self.before)
 
 

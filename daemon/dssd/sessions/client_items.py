@@ -14,7 +14,7 @@ from dssd.machines.delivery.events import AskBack, Deliver, Settles, TakeBack, T
 from dssd.machines.start_point import StartPoint
 
 FEATURES = frozenset({QUEUES, ORDERED, METADATA})
-"""What a client may know beyond the first version, and this daemon does."""
+"""The features beyond the first version that a client may have, and this daemon supports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Opening:
     """The client's first item."""
 
     client_id: str
-    """Chosen by the daemon where empty."""
+    """The client id; if it is empty, the daemon chooses one."""
     clean_start: bool = True
     session_id: bytes = b""
     """Not empty: resume exactly this session."""
@@ -30,16 +30,16 @@ class Opening:
     credit_records: int | None = None
     credit_bytes: int | None = None
     takes_bundles: bool = False
-    """Deliveries may come several in one item."""
+    """Whether one item may have several deliveries."""
     principal: str = ""
     payer: str = ""
     """The owner whose sessions share a budget of bytes; empty: it shares with none."""
     peer: str = ""
     """Where it is connected from."""
     is_local: bool = True
-    """It is connected by a unix socket: the kernel ends that exactly when the client ends."""
+    """It is connected by a unix socket, which the kernel closes exactly when the client ends."""
     features: frozenset[str] = frozenset()
-    """What the client knows beyond the first version."""
+    """The features that the client has beyond the first version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +98,9 @@ class Opened:
     credit_records: int
     credit_bytes: int
     features: tuple[str, ...] = ()
-    """The features of the client that the daemon knows too."""
+    """The features that both the client and the daemon have."""
     incarnation: bytes = b""
-    """Of the daemon's data."""
+    """The incarnation of the daemon's data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class Gone:
     """Refused records of a grant that are lost: they are not sent again."""
 
     grant: int
-    """With the level."""
+    """The number of the grant plus the level."""
     ranges: Ranges
 
 
@@ -188,7 +188,7 @@ class PauseSet:
     subscription: int
     paused: bool
     turn: int
-    """The answer names it."""
+    """The client's answer names this number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ AGE_BOUNDS_S = (
 
 
 class Deliveries:
-    """Of all sessions together."""
+    """Counts for all sessions together."""
 
     __slots__ = ("ages", "bytes", "failures", "messages", "records", "redelivered")
 
@@ -75,7 +75,7 @@ class CreditCounts:
         """Sessions that get nothing more until they settle."""
 
     def add(self, credit: Credit) -> None:
-        """One more session."""
+        """Add the credit of one more session."""
         self.records += credit.records
         self.bytes += credit.bytes
         self.out_records += credit.out_records

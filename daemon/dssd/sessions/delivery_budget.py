@@ -26,7 +26,7 @@ _Waiting = tuple[int, asyncio.Future[int]]
 
 
 class DeliveryBudget:
-    """What all sessions hold."""
+    """How many bytes all sessions hold."""
 
     def __init__(self, most: int = DELIVERY_BYTES_MAX) -> None:
         self.held_bytes = 0
@@ -38,7 +38,7 @@ class DeliveryBudget:
 
     @property
     def free_bytes(self) -> int:
-        """What is left; below 0 while sessions that held nothing read more than there was."""
+        """How many bytes are left; below 0 while sessions that held nothing read more than that."""
         return self._most - self.held_bytes
 
     def account(self, owner: str = "") -> "DeliveryAccount":
@@ -54,14 +54,14 @@ class DeliveryBudget:
         self._waiting[account] = None
 
     def moved(self, by: int, owner: str) -> None:
-        """So many bytes more are held, or less."""
+        """An owner's sessions hold so many bytes more, or less."""
         self.held_bytes += by
         if owner:
             self._held[owner] += by
             if not self._held[owner]:
                 del self._held[owner]
         if by < 0 and self._waiting and self._timer is None:
-            # Soon, not at once: each delivery gives something back, and there may be many to ask.
+            # Not at once: each delivery gives bytes back, and there may be many sessions to ask.
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(DELIVERY_ROOM_S, self._ask)
 
@@ -73,7 +73,8 @@ class DeliveryBudget:
 
 
 class DeliveryAccount:
-    """What one session holds: reads under way, what was read, what is queued for its client."""
+    """What one session holds: reads under way, chunks that were read, items queued for its
+    client."""
 
     def __init__(self, budget: DeliveryBudget, owner: str) -> None:
         self._budget = budget
@@ -110,7 +111,7 @@ class DeliveryAccount:
         return 0 if self._waiting else self._room(wanted_bytes)
 
     def read(self, size: int) -> None:
-        """A read of so much is over; its result is accounted for by `window`."""
+        """A read of so many bytes is over; `window` accounts for its result."""
         self._reading -= size
         self._moved(-size)
 
@@ -122,7 +123,7 @@ class DeliveryAccount:
             self._moved(by)
 
     def queued(self, by: int) -> None:
-        """So much more waits to be written to the client, or less."""
+        """So many bytes more wait to be written to the client, or less."""
         self._queued += by
         self._moved(by)
 
@@ -131,7 +132,7 @@ class DeliveryAccount:
         self.window(0)
 
     def admit(self) -> bool:
-        """Wake waiting sessions, as far as there is room; returns whether none waits any more."""
+        """Wake waiting sessions while there is room; returns whether none waits any more."""
         while self._waiting:
             wanted_bytes, room = self._waiting[0]
             size = self._room(wanted_bytes)
@@ -144,7 +145,7 @@ class DeliveryAccount:
         return True
 
     def _room(self, wanted_bytes: int) -> int:
-        """How much may be read so that no more is held than is left; 0: not worth a read."""
+        """How much may be read without holding more than is left free; 0: not worth a read."""
         held = self.held_bytes
         shared = self._budget.held_by(self.owner) if self.owner else held
         size = min(wanted_bytes, (self._budget.free_bytes - shared) // 2)

@@ -11,7 +11,7 @@ from dssd.machines.borrower.events import Ended
 
 
 def condition_of(ended: Ended, group: str, client_id: str) -> DssError:
-    """What the client is told."""
+    """The condition that the client is told."""
     code, detail = ended.error_code, ended.detail
     leaf = REGISTRY.get(code)
     if leaf is None:

@@ -15,13 +15,13 @@ GRACE_MS = SESSION_GRACE_S * 1_000
 
 @dataclass(slots=True, eq=False)
 class KeptSession:
-    """One of them."""
+    """One session."""
 
     row: SessionRow
     version: int
     connection: Session | None
     expires_at_ms: int | None
-    """Monotonic; None while it is connected."""
+    """When it expires, by the monotonic clock; None while it is connected."""
     connected: Connected | None = None
     """The facts of the connection, for people."""
 

@@ -64,8 +64,8 @@ class LaneJobs:
                 if held is not None and held.lane is not None:
                     doing = self._do(job, held, held.lane)
                     self._under_way[job.grant] = tasks.create_task(doing, name=f"lane {held.name}")
-                    # One in a turn of the loop: thousands may be lent at once, and most lanes have
-                    # nothing in their queues, so that their jobs wait for nothing.
+                    # One in a turn of the loop: thousands of lanes may be lent at once, and most
+                    # have nothing in their queues, so that their jobs never wait.
                     await asyncio.sleep(0)
 
     async def _do(self, job: OpenLane | Move, held: SessionGrant, lane: Lane) -> None:
@@ -74,7 +74,7 @@ class LaneJobs:
             case Move():
                 self._answer(job.grant, await move(job, lane, self._parts, trouble))
             case OpenLane():
-                # Where the queues were removed, the leader takes the lane back.
+                # If the queues were removed, the leader takes the lane back.
                 with suppress(StreamNotFound):
                     turn = LoopTurn()
                     async for told in open_lane(job, lane, self._parts, trouble):

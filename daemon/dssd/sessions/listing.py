@@ -37,7 +37,7 @@ class SessionView:
 
     @property
     def state(self) -> str:
-        """In a word."""
+        """The state of the connection, in a word."""
         return "connected" if self.connected else "detached"
 
 

@@ -28,12 +28,12 @@ from dssd.store.rows import GroupRow
 from dssd.subscriptions.agent import Agent
 
 READ_AT_ONCE_BYTES_MAX = 256 << 10
-"""How much of grown streams a session reads at once; the rest is for its readers, which give way to
-each other. Copying so much takes 0.1 ms."""
+"""How much of grown streams a session reads at once. The rest is for its readers, which let other
+tasks run in between. Copying so much takes 0.1 ms."""
 
 READ_AT_ONCE_COST_BYTES = 16 << 10
-"""The fixed cost of such a read, in bytes, so that there are at most sixteen: each takes 0.1 to
-0.2 ms with its steps of the delivery window, and a turn on the loop is 2 ms."""
+"""The fixed cost of such a read, in bytes, so that there are at most sixteen: each takes 0.1 to 0.2
+ms with its steps of the delivery window, and a turn on the loop lasts 2 ms."""
 
 
 Answer = ChunkRead | ReadFailed
@@ -49,9 +49,9 @@ class SessionGrant:
     """By level: the name of the stream, and in a lane those of its queues."""
     unwatch: Callable[[], None]
     matching: TopicFilter | None
-    """None where every record of the topic matches, so that no frame needs a look."""
+    """The filter for frames; None where every record of the topic matches it."""
     lane: Lane | None = None
-    """Where its queues are, if the group has any."""
+    """The queues of the stream, if the group has any."""
 
     @property
     def name(self) -> str:
@@ -83,7 +83,8 @@ class LogReads:
         self._asked: deque[Read] = deque()
         """Reads that were asked for in the step under way."""
         self._queue: asyncio.Queue[Read] = asyncio.Queue()
-        """For the readers. Bounded by the window, which asks for a few reads at a time."""
+        """Reads that are left to the readers. Bounded by the window, which asks for a few at a
+        time."""
         self._at_once_bytes = 0
 
     def ask(self, read: Read) -> None:
@@ -91,11 +92,11 @@ class LogReads:
         self._asked.append(read)
 
     def begin_turn(self) -> None:
-        """From now on read at once, until it was enough or `end_turn`."""
+        """From now on read from memory at once, up to a bound or `end_turn`."""
         self._at_once_bytes = READ_AT_ONCE_BYTES_MAX
 
     def end_turn(self) -> None:
-        """Leave reads to the readers."""
+        """From now on leave all reads to the readers."""
         self._at_once_bytes = 0
 
     def at_once(self) -> Answer | None:

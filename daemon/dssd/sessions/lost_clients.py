@@ -33,7 +33,7 @@ class LostClients:
             self._waiting[session.client_id] = session, timer
 
     async def make_way(self, older: Session | None, client_id: str, opening: Opening) -> None:
-        """End the older connection, once its client hands out no more."""
+        """End the older connection, once its client hands out nothing more."""
         if opening.session_id:
             # The same client is back, and has dropped all records of the older connection.
             self._end(client_id, is_silent=True)

@@ -50,7 +50,7 @@ class _Pile:
         return True
 
     def joined(self) -> Deliver:
-        """All of them."""
+        """All deliveries of the pile, as one."""
         first, last = self.deliveries[0], self.deliveries[-1]
         if first is last:
             return first
@@ -144,7 +144,7 @@ class Outgoing:
         return following
 
     def _taken(self, pile: _Pile) -> Deliver:
-        """It is joined no further."""
+        """Take the pile out: no further delivery joins it."""
         grant = pile.deliveries[0].grant
         if self._piles.get(grant) is pile:
             del self._piles[grant]

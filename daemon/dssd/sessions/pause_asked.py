@@ -8,10 +8,10 @@ from dssd.subscriptions.agent import Agent
 
 @dataclass(frozen=True, slots=True)
 class PauseAsked:
-    """Who asked, and for whom."""
+    """The agent that asked, and its borrower."""
 
     item: PauseSet
     agent: Agent
     borrower_id: bytes
     turn: int
-    """Of the borrower, which wants to know when it is done."""
+    """The borrower's number for the request, to be confirmed."""

@@ -12,11 +12,11 @@ Invariant: a session that refuses nothing never waits here.
 import asyncio
 
 REFUSALS_PART_ALONE = 6
-"""A single session that refuses without end gets one part in so many of the event loop for its
-refusals. The reads and deliveries that they cause take up to three times as much again."""
+"""For its refusals a single session gets at most one part in so many of the event loop. The reads
+and deliveries that they cause take up to three times as much again."""
 
 REFUSALS_PART = 10
-"""The same for many such sessions together: each then gets its records in smaller pieces."""
+"""The same bound for many such sessions together: each then gets its records in smaller pieces."""
 
 REFUSALS_STEP_S_MAX = 0.01
 """The most that a step of refusals counts for, five times its usual length: if the process was
@@ -31,7 +31,7 @@ class RefusalPace:
         """Sessions that wait now."""
 
     async def give_way(self, took_s: float) -> None:
-        """Let others have the loop, after refusals took so long of it."""
+        """Give the loop to others, after refusals took it for so long."""
         self.waiting += 1
         try:
             await asyncio.sleep(self.pause_s(took_s))
@@ -39,6 +39,6 @@ class RefusalPace:
             self.waiting -= 1
 
     def pause_s(self, took_s: float) -> float:
-        """How long to wait, by the number of sessions that wait, this one included."""
+        """How long to wait, by the number of waiting sessions, this one included."""
         step_s = min(max(took_s, 0.0), REFUSALS_STEP_S_MAX)
         return step_s * (REFUSALS_PART_ALONE - 1 + REFUSALS_PART * (self.waiting - 1))

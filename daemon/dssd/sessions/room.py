@@ -17,13 +17,13 @@ SESSIONS_PRINCIPAL_MAX = 16_384
 
 
 class SessionRoom:
-    """The sessions of a daemon, by principal, those included that are about to be made."""
+    """The sessions of a daemon by principal, with those that are about to be made."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._count = 0
         self._left: dict[str, OrderedDict[str, int]] = {}
-        """By principal: client ids that may give way and when they left, the earliest first."""
+        """By principal: the clients that may give way and when they left, the earliest first."""
 
     def add(self, principal: str) -> None:
         """There is one more session, or will be."""
@@ -62,11 +62,11 @@ class SessionRoom:
             self.may_give_way(client_id, to, left_ms)
 
     def has_room_for(self, principal: str, more: int) -> bool:
-        """Whether a principal may take over so many more of the existing sessions."""
+        """Whether a principal has room to own so many more sessions."""
         return self._counts[principal] + more <= SESSIONS_PRINCIPAL_MAX
 
     def refusal(self, principal: str) -> TooManySessions | None:
-        """Why one more session of a principal has no room, if so."""
+        """Why a principal may have no more sessions; None: it may."""
         if self._is_full_of(principal):
             whose = f"{principal or 'Somebody unknown'}'s"
             return TooManySessions(whose=whose, limit=SESSIONS_PRINCIPAL_MAX)

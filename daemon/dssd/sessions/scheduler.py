@@ -140,7 +140,7 @@ class Scheduler:
         self._draining = False
         self._mail: deque[tuple[Agent, bytes, ToBorrower]] = deque()
         self._grown: dict[int, None] = {}
-        """Grants whose streams have grown, in order."""
+        """Grants whose streams have grown, in order of arrival."""
         self._reads = LogReads(
             self._log, self._trouble, account, self._grants, self._window.not_done
         )
@@ -153,11 +153,12 @@ class Scheduler:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ms = 0
         self._borrowers_heard = False
-        """Agents that were fed since the timer was armed: their wake-up may have changed."""
+        """Agents that took an input since the timer was armed: their wake-up time may have
+        changed."""
 
     @property
     def credit(self) -> Credit:
-        """What may be out with the client, and what is."""
+        """The credit of the client, and how much of it is used."""
         return self._window.credit
 
     # What the session tells
@@ -179,7 +180,7 @@ class Scheduler:
             self._arm(now_ms)
 
     def _step(self, given: DeliveryInput, now_ms: int) -> None:
-        # An effect may feed an input: a step within this one. Reads wait for the end of both.
+        # An effect may feed an input, a nested step. Reads wait for the end of the outer one.
         within, self._stepping = self._stepping, True
         for effect in self._window.step(given, now_ms):
             self._carry_out(effect, now_ms)
@@ -220,7 +221,8 @@ class Scheduler:
         return None
 
     def grant_of(self, number: int) -> int:
-        """The grant of the level that a client names; an unknown number is returned as it is."""
+        """The grant of a level number that a client names; an unknown number is returned as it
+        is."""
         grant, _ = grant_and_level(number)
         return grant if self._grants_from < grant <= self._last_grant else number
 
@@ -236,7 +238,7 @@ class Scheduler:
             self._send(asked.item)
 
     def pause_taken(self, subscription: int, turn: int) -> None:
-        """The client has done what it was asked; an answer to an earlier item is late."""
+        """The client has done what it was asked; an answer to an earlier request is ignored."""
         asked = self._pauses.get(subscription)
         if self._closed or asked is None or asked.item.turn != turn:
             return

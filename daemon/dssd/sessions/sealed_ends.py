@@ -37,7 +37,7 @@ class SealedEnds:
         return end
 
     def tell(self, grant: int, stream: StreamId) -> None:
-        """Tell of it now, if it is sealed."""
+        """Tell the end of the stream now, if it is sealed."""
         with suppress(StreamNotFound):
             topic = self._catalogue.topic_of(stream)
             for part in topic.storage_topics:

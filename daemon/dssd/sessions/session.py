@@ -77,7 +77,8 @@ from dssd.store.uninterrupted import finished
 from dssd.subscriptions.agent import Agent
 
 READERS_PER_SESSION = 2
-"""While one read waits for the disk, another goes on. More would only compete for two cores."""
+"""How many reads a session has under way: while one waits for the disk, another goes on. More would
+only compete for two cores."""
 
 
 SUBSCRIPTION_MAX = (1 << 63) - 1
@@ -106,9 +107,9 @@ class Session:
         self._said_ms = services.clock.now_ms()
         """When the client sent its last item."""
         self._fence = fence
-        """Fences commits: no later connection of this client id has begun."""
+        """The precondition of its commits: no later connection of this client id has begun."""
         self._rows: dict[int, tuple[SubscriptionRow, GroupRow]] = {}
-        """What is stored of each subscription, by number, and its group."""
+        """The stored row and the group of each subscription, by number."""
         self._leaving: set[int] = set()
         """Subscriptions that the client asked to end."""
         self._forgotten: set[int] = set()
@@ -136,7 +137,7 @@ class Session:
 
     @property
     def credit(self) -> Credit:
-        """What may be out with the client, and what is."""
+        """The credit of the client, and how much of it is used."""
         return self._scheduler.credit
 
     def note_sent(self, item: Deliver | Bundle) -> None:

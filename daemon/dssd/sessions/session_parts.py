@@ -19,7 +19,7 @@ from dssd.topics.catalogue import Catalogue
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The parts."""
+    """The parts that all sessions share."""
 
     store: Store
     catalogue: Catalogue

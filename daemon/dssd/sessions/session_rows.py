@@ -31,8 +31,8 @@ async def put(store: Store, row: SessionRow, known: int | None) -> int:
     try:
         [version] = await store.commit([Put(row)], [_unchanged(row, known)])
     except PreconditionFailed:
-        # Only one object writes these rows, one client id at a time. So memory is behind because
-        # a commit was made but its answer was lost.
+        # Only one object writes these rows, one client id at a time. So if memory is behind, a
+        # commit was made and its answer was lost.
         stored = await store.read(SessionRow, (row.client_id,))
         unchanged = _unchanged(row, None if stored is None else stored.version)
         [version] = await store.commit([Put(row)], [unchanged])

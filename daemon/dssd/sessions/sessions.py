@@ -81,14 +81,14 @@ class Sessions:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._stopping = False
         self._changed = asyncio.Event()
-        """A connection closed: there is a row to write and an expiry to keep."""
+        """Set when a connection closes: its row is to be written, and its expiry kept."""
         self._closed: dict[str, KeptSession] = {}
         """Disconnected sessions whose rows do not say so yet."""
         self._room = SessionRoom()
         self._over: dict[bytes, None] = {}
         """Ids of removed sessions that still own rows."""
         self._expiries: Deadlines[str] = Deadlines()
-        """When to look at which session; `KeptSession.expires_at_ms` says whether it is over."""
+        """When to check which session; `KeptSession.expires_at_ms` says whether it has expired."""
         self._lost = LostClients()
         self._tasks = asyncio.TaskGroup()
         self._keeper: asyncio.Task[None] | None = None
@@ -159,7 +159,7 @@ class Sessions:
 
     @property
     def deliveries(self) -> Deliveries:
-        """What went to clients."""
+        """Counts of deliveries to clients."""
         return self._services.deliveries
 
     async def credits(self) -> CreditCounts:
@@ -225,7 +225,7 @@ class Sessions:
         return (await self._views([self._known[client_id]]))[0]
 
     def rows(self) -> list[SessionRow]:
-        """Those of all sessions."""
+        """The rows of all sessions."""
         return [each.row for each in self._known.values()]
 
     def row(self, client_id: str) -> tuple[SessionRow, bool]:
@@ -426,7 +426,7 @@ class Sessions:
                 await self._write_closed()
                 await self._discard_left()
             except DiskFull:
-                # Nothing is lost: it is tried again until the disk has room.
+                # The row is written once the disk has room.
                 await asyncio.sleep(FULL_DISK_RETRY_S)
                 self._changed.set()
 
@@ -534,5 +534,5 @@ class Sessions:
         known = self._known[row.client_id] = KeptSession(row, version, None, now_ms + stay_ms)
         self._await_expiry(row.client_id)
         self._room.add(row.principal)
-        # Its client may be coming back: as after a disconnection now, it has the grace.
+        # The client may be coming back: the session has the grace, as after a disconnection now.
         self._may_give_way(known, now_ms)

@@ -1,6 +1,6 @@
 """The migration that added the table of principals.
 
-It says the columns as they were then; later changes are migrations of their own.
+It has the columns as they were then; later changes are migrations of their own.
 """
 
 from typing import TYPE_CHECKING

@@ -26,14 +26,15 @@ from typing import Any
 from xxhash import xxh3_64_intdigest
 
 CHECKSUM_FUNCTIONS_MAX = 64
-"""Tables whose functions are kept. Compiling one takes 0.2 ms; tests open thousands of stores."""
+"""For how many tables the compiled functions are kept. One takes 0.2 ms; tests open thousands of
+stores."""
 
 
 CHECKSUM = "checksum"
-"""The column that keeps it."""
+"""The column that has the checksum."""
 
 UNFIT = (struct.error, TypeError, AttributeError)
-"""What summing raises where a value has not the type of its column, or is no 64-bit integer."""
+"""The errors of a checksum for a value of another type than its column, or beyond 64 bits."""
 
 
 _HALF = 1 << 63

@@ -13,7 +13,7 @@ from dssd.store.port import Change
 from dssd.store.rows import Row
 
 STORE_CHANGES_WAITING_MAX = 65_536
-"""Changes that one listener has not taken yet; twice the largest commit of progress."""
+"""How many changes may wait for one listener; twice the largest commit of progress."""
 
 
 class ListenerFellBehind(AssertionError):

@@ -67,7 +67,7 @@ DAMAGED = frozenset(
     }
 )
 READ_ERRORS = (sqlite3.Error, schema.SchemaDiffers, Unsound, UnicodeDecodeError)
-"""What opening and reading raise because of what is in the file."""
+"""The errors of opening and reading that the content of the file causes."""
 
 WRONG_CALLS = (sqlite3.ProgrammingError, sqlite3.InterfaceError)
 REFUSED = frozenset(
@@ -80,7 +80,7 @@ REFUSED = frozenset(
         sqlite3.SQLITE_ERROR,
     }
 )
-"""What a wrong statement or a wrong value gets. Everything else concerns the whole database."""
+"""The errors of a wrong statement or a wrong value. All others concern the whole database."""
 
 
 def primary_code(error: sqlite3.Error) -> int | None:

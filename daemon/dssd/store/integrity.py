@@ -21,7 +21,7 @@ from xxhash import xxh3_64
 from dssd.store.checksums import CHECKSUM, UNFIT, Column, Unsound, checksum_of, is_sound_of
 
 INTEGRITY_ROWS_AT_ONCE = 4_096
-"""Rows that the check of a start holds in memory at once."""
+"""How many rows the check of a start holds in memory at once."""
 
 
 SEQUENCES = "sequences"
@@ -41,7 +41,7 @@ class _Table:
 
     name: str
     columns: tuple[Column, ...]
-    """All but the checksum."""
+    """All columns except the checksum."""
     key: tuple[str, ...]
 
     @property

@@ -47,9 +47,9 @@ class JobProgressRow(Row):
     TABLE = "job_progress"
     job_id: int
     published: int
-    """Chunks; the next one has this number."""
+    """The number of chunks; the next one gets this number."""
     records: int
-    """That were published."""
+    """How many chunks were published."""
     bytes: int
     epoch: int
     """Rises with each driver that takes the job; a lower one publishes nothing."""
@@ -80,7 +80,7 @@ class ChunkRow(Row):
     records_planned: int
     bytes_planned: int
     epoch: int
-    """Of the driver that published it; 0: it is not published."""
+    """The epoch of the driver that published it; 0: it is not published."""
     result: str
     """The answer to that driver: JSON; empty until then."""
     published_at_ms: int | None

@@ -1,6 +1,6 @@
 """The migration that brought bulk jobs: tables of jobs, their chunks and what they hold.
 
-It says the columns as they were then; later changes are migrations of their own.
+It has the columns as they were then; later changes are migrations of their own.
 """
 
 from typing import TYPE_CHECKING

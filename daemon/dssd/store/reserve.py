@@ -16,17 +16,18 @@ import sqlite3
 from pathlib import Path
 
 STORE_RESERVE_SHARE = 16
-"""Each of the two reserves takes at most this part of a small disk."""
+"""Each of the two reserves takes at most this fraction of a small disk."""
 
 
 STORE_PAGES_BYTES_KEPT = 2 << 20
-"""Free pages of the database, at least half of it at any time: new rows that a full disk still
-takes, 6,000 and more, which is what a group of 3,000 streams needs. A new store writes them."""
+"""How many bytes of free pages the database keeps; at least half of them are free at any time. A
+full disk can then still take new rows, 6,000 and more, which is what a group of 3,000 streams
+needs. A new store writes these pages."""
 
 
 STORE_WAL_BYTES_KEPT = 8 << 20
-"""Write-ahead log whose space is taken at the start, so that progress is stored on a full disk too:
-twice what is written back in one go."""
+"""How much space for the write-ahead log is taken at the start, so that progress can be stored on a
+full disk too: twice what is written back at once."""
 
 
 RESERVE_ROOM_FACTOR = 2
@@ -34,7 +35,7 @@ RESERVE_ROOM_FACTOR = 2
 
 
 _ROOM = "room"
-"""The table that takes pages, and gives them up at once."""
+"""A table that takes pages, and frees them at once."""
 
 
 class Reserve:

@@ -343,7 +343,7 @@ class MadeMoveRow(Row):
     KEY = ("number", "storage_topic_id", "partition")
     TABLE = "made_moves"
     number: int
-    """Of the operation."""
+    """The operation that made it."""
     storage_topic_id: int
     partition: int
     floor_before: int

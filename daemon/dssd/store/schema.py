@@ -49,12 +49,12 @@ SEQUENCE_COLUMNS = (Column("name", str, optional=False), Column("last", int, opt
 VERSION_COLUMN = Column(VERSION, int, optional=False)
 
 sequence_checksum = checksum_of(SEQUENCES, SEQUENCE_COLUMNS)
-"""Of its name and its last number."""
+"""The columns of a sequence: its name and its last number."""
 
 SQL_TYPES: Mapping[type, str] = {int: "INTEGER", bool: "INTEGER", str: "TEXT", bytes: "BLOB"}
 
 _BESIDE = (VERSION_COLUMN, Column(CHECKSUM, int, optional=False))
-"""Columns of every table behind the fields of its kind."""
+"""The columns of every table after the fields of its kind."""
 _BESIDE_NAMES = tuple(column.name for column in _BESIDE)
 
 _SEQUENCES_SQL = f"""CREATE TABLE "{SEQUENCES}" (

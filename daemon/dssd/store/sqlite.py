@@ -31,7 +31,7 @@ from dssd.store.writer import (
 )
 
 STORE_COMMITS_WAITING_MAX = 4_096
-"""Commits and reads handed over and not answered. Later callers wait for room."""
+"""How many commits and reads may wait for an answer. Later callers wait for room."""
 
 
 R = TypeVar("R", bound=Row)

@@ -32,11 +32,11 @@ from dssd.store.rows import Row
 from dssd.store.schema import IDS, Table, sequence_checksum, tables
 
 STORE_CHECKPOINT_PAGES = 1_000
-"""Write-ahead log that is written back in one go; larger steps hold up the commits behind."""
+"""How many pages of the write-ahead log are written back at once; larger steps hold up commits."""
 
 
 STORE_COPY_PAGES = 256
-"""Of the database, copied at once for a backup, 1 MiB: commits wait for some milliseconds."""
+"""How many pages a backup copies at once, 1 MiB: commits wait for some milliseconds."""
 
 SET_SEQUENCE = f'UPDATE "{SEQUENCES}" SET last = ?, "{CHECKSUM}" = ? WHERE name = ?'
 WAL_FRAME_HEAD_BYTES = 24
@@ -325,7 +325,7 @@ class LogSize:
         return self._rows * self._pages_per_row >= STORE_CHECKPOINT_PAGES
 
     def bytes_of(self, pages: int) -> int:
-        """What so many pages take in it."""
+        """How many bytes so many pages take in the log."""
         return pages * self._frame_bytes
 
     def measured(self, pages: int) -> bool:

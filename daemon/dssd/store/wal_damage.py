@@ -37,7 +37,7 @@ Sums = tuple[int, int]
 
 class _Frame(NamedTuple):
     number: int
-    """From 0."""
+    """The number of the frame, from 0."""
     commits: bool
     salts: tuple[int, int]
     sums: Sums

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x64ss_api/v1/access.proto\x12\ndss_api.v1\":\n\nPermission\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0e\n\x06topics\x18\x02 \x03(\t\x12\x0e\n\x06groups\x18\x03 \x03(\t\"\xee\x01\n\tPrincipal\x12\x0c\n\x04name\x18\x01 \x01(\t\x12+\n\x0bpermissions\x18\x02 \x03(\x0b\x32\x16.dss_api.v1.Permission\x12\x1a\n\rexpires_at_ms\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12!\n\x14older_token_until_ms\x18\x04 \x01(\x03H\x01\x88\x01\x01\x12\x15\n\rcreated_at_ms\x18\x05 \x01(\x03\x12\x12\n\ncreated_by\x18\x06 \x01(\t\x12\x11\n\tsuspended\x18\x07 \x01(\x08\x42\x10\n\x0e_expires_at_msB\x17\n\x15_older_token_until_ms\"+\n\x15ListPrincipalsRequest\x12\x12\n\nafter_name\x18\x01 \x01(\t\"N\n\x13ListPrincipalsReply\x12)\n\nprincipals\x18\x01 \x03(\x0b\x32\x15.dss_api.v1.Principal\x12\x0c\n\x04more\x18\x02 \x01(\x08\"\xa5\x01\n\x13PutPrincipalRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12+\n\x0bpermissions\x18\x02 \x03(\x0b\x32\x16.dss_api.v1.Permission\x12\x1a\n\rexpires_at_ms\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x0ctoken_sha256\x18\x04 \x01(\x0c\x12\x0f\n\x07replace\x18\x05 \x01(\x08\x42\x10\n\x0e_expires_at_ms\"M\n\x12RotateTokenRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0ctoken_sha256\x18\x02 \x01(\x0c\x12\x13\n\x0b\x62oth_for_ms\x18\x03 \x01(\x04\")\n\x18\x43onfirmPrincipalsRequest\x12\r\n\x05names\x18\x01 \x03(\t\"C\n\x16\x43onfirmPrincipalsReply\x12)\n\nprincipals\x18\x01 \x03(\x0b\x32\x15.dss_api.v1.Principal\"9\n\x16RemovePrincipalRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tif_exists\x18\x02 \x01(\x08\"\'\n\x14RemovePrincipalReply\x12\x0f\n\x07removed\x18\x01 \x01(\x08\x32\xf9\x02\n\x06\x41\x63\x63\x65ss\x12J\n\x04List\x12!.dss_api.v1.ListPrincipalsRequest\x1a\x1f.dss_api.v1.ListPrincipalsReply\x12=\n\x03Put\x12\x1f.dss_api.v1.PutPrincipalRequest\x1a\x15.dss_api.v1.Principal\x12?\n\x06Rotate\x12\x1e.dss_api.v1.RotateTokenRequest\x1a\x15.dss_api.v1.Principal\x12S\n\x07\x43onfirm\x12$.dss_api.v1.ConfirmPrincipalsRequest\x1a\".dss_api.v1.ConfirmPrincipalsReply\x12N\n\x06Remove\x12\".dss_api.v1.RemovePrincipalRequest\x1a .dss_api.v1.RemovePrincipalReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x64ss_api/v1/access.proto\x12\ndss_api.v1\":\n\nPermission\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0e\n\x06topics\x18\x02 \x03(\t\x12\x0e\n\x06groups\x18\x03 \x03(\t\"\xee\x01\n\tPrincipal\x12\x0c\n\x04name\x18\x01 \x01(\t\x12+\n\x0bpermissions\x18\x02 \x03(\x0b\x32\x16.dss_api.v1.Permission\x12\x1a\n\rexpires_at_ms\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12!\n\x14older_token_until_ms\x18\x04 \x01(\x03H\x01\x88\x01\x01\x12\x15\n\rcreated_at_ms\x18\x05 \x01(\x03\x12\x12\n\ncreated_by\x18\x06 \x01(\t\x12\x11\n\tsuspended\x18\x07 \x01(\x08\x42\x10\n\x0e_expires_at_msB\x17\n\x15_older_token_until_ms\"+\n\x15ListPrincipalsRequest\x12\x12\n\nafter_name\x18\x01 \x01(\t\"N\n\x13ListPrincipalsReply\x12)\n\nprincipals\x18\x01 \x03(\x0b\x32\x15.dss_api.v1.Principal\x12\x0c\n\x04more\x18\x02 \x01(\x08\"\xb2\x01\n\x13PutPrincipalRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12+\n\x0bpermissions\x18\x02 \x03(\x0b\x32\x16.dss_api.v1.Permission\x12\x1a\n\rexpires_at_ms\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x14\n\x0ctoken_sha256\x18\x04 \x01(\x0c\x12\x0f\n\x07replace\x18\x05 \x01(\x08\x12\x0b\n\x03\x61\x64\x64\x18\x06 \x01(\x08\x42\x10\n\x0e_expires_at_ms\"M\n\x12RotateTokenRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x14\n\x0ctoken_sha256\x18\x02 \x01(\x0c\x12\x13\n\x0b\x62oth_for_ms\x18\x03 \x01(\x04\")\n\x18\x43onfirmPrincipalsRequest\x12\r\n\x05names\x18\x01 \x03(\t\"C\n\x16\x43onfirmPrincipalsReply\x12)\n\nprincipals\x18\x01 \x03(\x0b\x32\x15.dss_api.v1.Principal\"9\n\x16RemovePrincipalRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tif_exists\x18\x02 \x01(\x08\"\'\n\x14RemovePrincipalReply\x12\x0f\n\x07removed\x18\x01 \x01(\x08\x32\xf9\x02\n\x06\x41\x63\x63\x65ss\x12J\n\x04List\x12!.dss_api.v1.ListPrincipalsRequest\x1a\x1f.dss_api.v1.ListPrincipalsReply\x12=\n\x03Put\x12\x1f.dss_api.v1.PutPrincipalRequest\x1a\x15.dss_api.v1.Principal\x12?\n\x06Rotate\x12\x1e.dss_api.v1.RotateTokenRequest\x1a\x15.dss_api.v1.Principal\x12S\n\x07\x43onfirm\x12$.dss_api.v1.ConfirmPrincipalsRequest\x1a\".dss_api.v1.ConfirmPrincipalsReply\x12N\n\x06Remove\x12\".dss_api.v1.RemovePrincipalRequest\x1a .dss_api.v1.RemovePrincipalReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,17 +40,17 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTPRINCIPALSREPLY']._serialized_start=385
   _globals['_LISTPRINCIPALSREPLY']._serialized_end=463
   _globals['_PUTPRINCIPALREQUEST']._serialized_start=466
-  _globals['_PUTPRINCIPALREQUEST']._serialized_end=631
-  _globals['_ROTATETOKENREQUEST']._serialized_start=633
-  _globals['_ROTATETOKENREQUEST']._serialized_end=710
-  _globals['_CONFIRMPRINCIPALSREQUEST']._serialized_start=712
-  _globals['_CONFIRMPRINCIPALSREQUEST']._serialized_end=753
-  _globals['_CONFIRMPRINCIPALSREPLY']._serialized_start=755
-  _globals['_CONFIRMPRINCIPALSREPLY']._serialized_end=822
-  _globals['_REMOVEPRINCIPALREQUEST']._serialized_start=824
-  _globals['_REMOVEPRINCIPALREQUEST']._serialized_end=881
-  _globals['_REMOVEPRINCIPALREPLY']._serialized_start=883
-  _globals['_REMOVEPRINCIPALREPLY']._serialized_end=922
-  _globals['_ACCESS']._serialized_start=925
-  _globals['_ACCESS']._serialized_end=1302
+  _globals['_PUTPRINCIPALREQUEST']._serialized_end=644
+  _globals['_ROTATETOKENREQUEST']._serialized_start=646
+  _globals['_ROTATETOKENREQUEST']._serialized_end=723
+  _globals['_CONFIRMPRINCIPALSREQUEST']._serialized_start=725
+  _globals['_CONFIRMPRINCIPALSREQUEST']._serialized_end=766
+  _globals['_CONFIRMPRINCIPALSREPLY']._serialized_start=768
+  _globals['_CONFIRMPRINCIPALSREPLY']._serialized_end=835
+  _globals['_REMOVEPRINCIPALREQUEST']._serialized_start=837
+  _globals['_REMOVEPRINCIPALREQUEST']._serialized_end=894
+  _globals['_REMOVEPRINCIPALREPLY']._serialized_start=896
+  _globals['_REMOVEPRINCIPALREPLY']._serialized_end=935
+  _globals['_ACCESS']._serialized_start=938
+  _globals['_ACCESS']._serialized_end=1315
 # @@protoc_insertion_point(module_scope)

@@ -151,12 +151,15 @@ class PutPrincipalRequest(_message.Message):
     EXPIRES_AT_MS_FIELD_NUMBER: _builtins.int
     TOKEN_SHA256_FIELD_NUMBER: _builtins.int
     REPLACE_FIELD_NUMBER: _builtins.int
+    ADD_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     expires_at_ms: _builtins.int
     token_sha256: _builtins.bytes
     """empty for a certificate, or to keep the token"""
     replace: _builtins.bool
     """the name may exist already"""
+    add: _builtins.bool
+    """the name exists; it keeps its permissions and its expiry, and"""
     @_builtins.property
     def permissions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Permission]: ...
     def __init__(
@@ -167,10 +170,11 @@ class PutPrincipalRequest(_message.Message):
         expires_at_ms: _builtins.int | None = ...,
         token_sha256: _builtins.bytes = ...,
         replace: _builtins.bool = ...,
+        add: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_expires_at_ms", b"_expires_at_ms", "expires_at_ms", b"expires_at_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expires_at_ms", b"_expires_at_ms", "expires_at_ms", b"expires_at_ms", "name", b"name", "permissions", b"permissions", "replace", b"replace", "token_sha256", b"token_sha256"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expires_at_ms", b"_expires_at_ms", "add", b"add", "expires_at_ms", b"expires_at_ms", "name", b"name", "permissions", b"permissions", "replace", b"replace", "token_sha256", b"token_sha256"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expires_at_ms: _TypeAlias = _typing.Literal["expires_at_ms"]  # noqa: Y015
     _WhichOneofArgType__expires_at_ms: _TypeAlias = _typing.Literal["_expires_at_ms", b"_expires_at_ms"]  # noqa: Y015

@@ -260,6 +260,7 @@ class Open(_message.Message):
     CREDIT_BYTES_FIELD_NUMBER: _builtins.int
     TAKES_BUNDLES_FIELD_NUMBER: _builtins.int
     FEATURES_FIELD_NUMBER: _builtins.int
+    FILTERS_FIELD_NUMBER: _builtins.int
     client_id: _builtins.str
     """chosen by the daemon where empty"""
     clean_start: _builtins.bool
@@ -276,6 +277,10 @@ class Open(_message.Message):
     def features(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """features of the client: "queues", "ordered" """
 
+    @_builtins.property
+    def filters(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """what it will subscribe to: a denial says what would allow it"""
+
     def __init__(
         self,
         *,
@@ -287,10 +292,11 @@ class Open(_message.Message):
         credit_bytes: _builtins.int | None = ...,
         takes_bundles: _builtins.bool = ...,
         features: _abc.Iterable[_builtins.str] | None = ...,
+        filters: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_credit_bytes", b"_credit_bytes", "_credit_records", b"_credit_records", "credit_bytes", b"credit_bytes", "credit_records", b"credit_records"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_credit_bytes", b"_credit_bytes", "_credit_records", b"_credit_records", "clean_start", b"clean_start", "client_id", b"client_id", "credit_bytes", b"credit_bytes", "credit_records", b"credit_records", "features", b"features", "session_expiry_s", b"session_expiry_s", "session_id", b"session_id", "takes_bundles", b"takes_bundles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_credit_bytes", b"_credit_bytes", "_credit_records", b"_credit_records", "clean_start", b"clean_start", "client_id", b"client_id", "credit_bytes", b"credit_bytes", "credit_records", b"credit_records", "features", b"features", "filters", b"filters", "session_expiry_s", b"session_expiry_s", "session_id", b"session_id", "takes_bundles", b"takes_bundles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__credit_bytes: _TypeAlias = _typing.Literal["credit_bytes"]  # noqa: Y015
     _WhichOneofArgType__credit_bytes: _TypeAlias = _typing.Literal["_credit_bytes", b"_credit_bytes"]  # noqa: Y015

@@ -1,7 +1,7 @@
 """Run seeds, or replay one: ``python -m dss_sim.groups --seeds 10000``.
 
-Exit code 0 where every seed held, 1 where one did not; each that failed is shrunk and printed with
-its seed, its fault tape and the command that replays it.
+Exit code 0 if every seed held, 1 if one did not; each failed one is shrunk and printed with its
+seed, its fault tape and the command that replays it.
 """
 
 import sys
@@ -26,7 +26,7 @@ def main() -> int:
 
 
 def replay(seed: int, history: Path | None = None) -> int:
-    """Print what happens in the run of a seed; where it fails, in the shrunken one."""
+    """Print the events of a seed's run; if it fails, those of the shrunken run."""
     outcome = run_seed(seed)
     if outcome.violation is not None:
         outcome = shrunk(outcome)
@@ -43,7 +43,7 @@ def replay(seed: int, history: Path | None = None) -> int:
 
 
 def described(seed: int, outcome: Outcome) -> str:
-    """What failed, in which shrunken plan, and how to replay it."""
+    """The violation, the shrunken plan, and the command that replays it."""
     plan = outcome.plan
     clocks = ", ".join(f"{rate / 1e6:.3f}" for rate, _ in plan.clocks)
     lines = [

@@ -1,7 +1,7 @@
-"""What a session's borrowers were told and said, and what follows from it for each of their steps.
+"""Rules for a session's borrowers, from what they were told and what they said, step by step.
 
-Each rule is judged on the step that breaks it, because its consequence is often hidden by another
-line of defence. Invariant: this takes notes and looks; nothing that a borrower does depends on it.
+Each rule is judged on the step that breaks it, because another line of defence often hides the
+consequence. Invariant: this only takes notes and looks; no borrower depends on it.
 """
 
 from collections import Counter
@@ -40,17 +40,17 @@ ROUNDING_US = 3_000
 """The rounding of two clocks of whole milliseconds."""
 
 RESETS_MAX = 2
-"""How often a borrower may begin after heal; it begins once more with its connection."""
+"""How often a borrower may begin after heal; its connection may make it begin once more."""
 
 Machine = Borrower | LeaseBorrower
 GrantOf = tuple[BorrowerId, StreamId, int]
 
 UNJUDGED = (PingResponse, LeaderConnectResponse, RenewStreamLease)
-"""Messages of the present leader to which there is no rule."""
+"""Messages of the present leader without a rule."""
 
 
 class Hearing(NamedTuple):
-    """A borrower before it hears a message."""
+    """The state of a borrower before it gets a message."""
 
     machine: Machine
     message: ToBorrower
@@ -59,7 +59,7 @@ class Hearing(NamedTuple):
     leader_epoch: int
     lease_ends_ms: int | None
     held: dict[StreamId, int]
-    """The grant epochs."""
+    """The grant epochs of its streams."""
 
 
 class BorrowerRules:
@@ -68,13 +68,13 @@ class BorrowerRules:
     def __init__(self) -> None:
         self._heard: ToBorrower | None = None
         self._said: list[ToLeader] = []
-        """Since the message that was heard last."""
+        """What it said since the last message that it got."""
         self._over: dict[tuple[BorrowerId, StreamId], int] = {}
         """The newest grant epoch that ended."""
         self._last: dict[GrantOf, StreamReport] = {}
-        """Final reports."""
+        """Final reports that were made."""
         self._saved: dict[GrantOf, Progress] = {}
-        """What borrowers were told is durable."""
+        """Progress that borrowers were told is durable."""
 
     # Notes
 
@@ -90,12 +90,12 @@ class BorrowerRules:
         self._saved[borrower_id, stream, epoch] = granted.progress
 
     def dropped(self, borrower_id: BorrowerId, stream: StreamId, grant_epoch: int) -> None:
-        """A borrower holds a grant no more."""
+        """A borrower no longer holds a grant."""
         newest = self._over.get((borrower_id, stream), 0)
         self._over[borrower_id, stream] = max(newest, grant_epoch)
 
     def saved(self, progress: Progress) -> None:
-        """Some progress is called durable to the session.
+        """The session is told that some progress is durable.
 
         Raises:
             Violation: the leader did not say so of all of it.
@@ -109,7 +109,7 @@ class BorrowerRules:
         self._last[borrower_id, report.stream, report.grant_epoch] = report
 
     def closing(self) -> None:
-        """The client is gone, so every grant is told of once more, as it is."""
+        """The client is gone, so every grant is reported once more, as it stands."""
         self._last.clear()
 
     def said(self, message: ToLeader) -> None:
@@ -129,7 +129,7 @@ class BorrowerRules:
     # Messages
 
     def about_to_hear(self, machine: Machine, message: ToBorrower) -> Hearing | None:
-        """A message has come; None where there is nothing to compare."""
+        """A message has come; None if there is nothing to compare."""
         self._heard = message
         self._said.clear()
         if isinstance(message, UNJUDGED) and message.leader_epoch == machine.leader_epoch:
@@ -145,10 +145,10 @@ class BorrowerRules:
         )
 
     def check_heard(self, hearing: Hearing) -> None:
-        """Judge what a borrower made of a message.
+        """Judge what a borrower did with a message.
 
         Raises:
-            Violation: it did what it must not, or left out what it must do.
+            Violation: it did something forbidden, or left out something required.
         """
         message = hearing.message
         if message.leader_epoch < hearing.leader_epoch:
@@ -164,7 +164,7 @@ class BorrowerRules:
             self._note_saved(hearing.machine, message)
 
     def check_left(self, machines: Iterable[Machine]) -> None:
-        """L1: who leaves says so at once, so that nothing more comes to it.
+        """L1: a borrower that leaves says so at once, so that nothing more comes to it.
 
         Raises:
             Violation: it does not.
@@ -183,7 +183,7 @@ class BorrowerRules:
 
 
 class Incarnations:
-    """How often the borrowers of each client begin, once all has healed."""
+    """How often the borrowers of each client begin, after heal."""
 
     def __init__(self, groups: int) -> None:
         self._most = (1 + RESETS_MAX) * groups
@@ -228,7 +228,7 @@ def check_last(last: StreamReport, said: StreamReport, *, final: bool) -> None:
 
 
 def check_ignored(hearing: Hearing, said: list[ToLeader]) -> None:
-    """S3: what a leader says that leads no more changes nothing.
+    """S3: a message of an earlier leader changes nothing.
 
     Raises:
         Violation: it does.
@@ -241,7 +241,7 @@ def check_ignored(hearing: Hearing, said: list[ToLeader]) -> None:
 
 
 def check_presented(hearing: Hearing, said: list[ToLeader]) -> None:
-    """I11: who hears of a new leader presents to it what is held, at once.
+    """I11: a borrower that hears of a new leader presents to it what it holds, at once.
 
     Raises:
         Violation: it does not.
@@ -252,7 +252,7 @@ def check_presented(hearing: Hearing, said: list[ToLeader]) -> None:
 
 
 def check_released(hearing: Hearing, message: Revoke | Revoked, said: list[ToLeader]) -> None:
-    """I11: `Revoked` is answered in every state, `Revoke` where there is nothing to give back.
+    """I11: `Revoked` is answered in every state, and so is a `Revoke` of a stream that is not held.
 
     Raises:
         Violation: it is not.
@@ -275,7 +275,7 @@ def says_leaving(message: ToLeader) -> bool:
 def check_declined(
     hearing: Hearing, streams: Iterable[GrantedStream], said: Iterable[ToLeader]
 ) -> None:
-    """L1: who leaves gives back at once what it is granted.
+    """L1: a borrower that leaves gives back at once what it is granted.
 
     Raises:
         Violation: its leader waits for it.
@@ -328,7 +328,7 @@ def check_lease(machine: Machine, host: Host, leader: Leader, leaders: Host) -> 
     Its lease runs from when it sent what its leader has heard.
 
     Raises:
-        Violation: it may still hand out by then, or counts from a later time.
+        Violation: it may still hand out by then, or counts its lease from a later time.
     """
     ends_ms = leader.timers.at_ms(MemberLease(machine.borrower_id))
     lease_ms = machine.timers.at_ms(Timer.LEASE)

@@ -15,9 +15,9 @@ from dssd.topics.growth import next_part
 from dssd.topics.model import StorageTopic, Topic
 
 PARTS_FROM = 100
-"""Storage topics that topics grow by have larger ids than the first ones."""
+"""The first id of storage topics by which topics grow, above those of the first ones."""
 QUEUES_FROM = 100_000
-"""Their storage topics have larger ids than all others."""
+"""The first id of storage topics for queues, above all others."""
 
 
 class SimulatedCatalogue:
@@ -26,15 +26,15 @@ class SimulatedCatalogue:
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = {}
         self.queues: dict[tuple[int, StreamId], tuple[StreamId, StreamId]] = {}
-        """By group and stream."""
+        """The queues, by group and stream."""
         self.to_seal: dict[int, Callable[[], None]] = {}
-        """Storage topics that a switch is to seal, and what is told once they are."""
+        """Storage topics that a switch is to seal, and the callbacks for when they are."""
         self._parts = PARTS_FROM
         self._queues = 0
 
     def next_part(self) -> int:
-        """The id of a storage topic that a topic grows by. No id is given twice: a producer may
-        still hold what it had for one that is gone."""
+        """The id of a storage topic by which a topic grows. No id is used twice: a producer may
+        still hold frames for a removed one."""
         self._parts += 1
         return self._parts
 
@@ -54,7 +54,7 @@ class SimulatedCatalogue:
         return None
 
     def topic_of(self, stream: StreamId) -> Topic:
-        """As the catalogue says.
+        """As in the catalogue.
 
         Raises:
             StreamNotFound: there is none.
@@ -65,11 +65,11 @@ class SimulatedCatalogue:
         raise StreamNotFound(stream=stream)
 
     def name_of(self, stream: StreamId) -> StreamName:
-        """A name for what is told of trouble, which nobody judges."""
+        """A name for reports of trouble, which nobody judges."""
         return StreamName("t", stream.storage_topic_id, stream.partition)
 
     def queues_of(self, group_id: int, main: StreamId) -> tuple[StreamId, StreamId] | None:
-        """As the catalogue says."""
+        """As in the catalogue."""
         return self.queues.get((group_id, main))
 
     def make_queues(self, group_id: int, main: StreamId) -> tuple[StreamId, StreamId]:
@@ -82,8 +82,8 @@ class SimulatedCatalogue:
 
 
 def grown_by(topic: Topic, partitions: int, storage_topic_id: int) -> StorageTopic:
-    """The storage topic by which a topic grows; where one of so many partitions would route as the
-    last one does, which no daemon makes, one of one partition more."""
+    """The storage topic by which a topic grows. If one of so many partitions would route like the
+    last one, which no daemon makes, it gets one partition more."""
     try:
         return next_part(topic, partitions, storage_topic_id)
     except GrowthOfNoUse:
@@ -124,7 +124,7 @@ def new_group(planned: GroupPlan, topic: Topic, group_id: int) -> GroupRow:
 
 
 def declaration(row: GroupRow, starts: Mapping[StreamId, int]) -> list[Write]:
-    """What declares a group that begins at these offsets."""
+    """The event of a group that begins at these offsets."""
     progress: list[Write] = [
         Put(ProgressRow(row.group_id, *stream, start, b"", start, b"", False, 0))
         for stream, start in starts.items()

@@ -1,8 +1,8 @@
-"""The growths that users make most, by name, each as a script in which all that the issue of growth
-in order is about happens once: members are killed, freeze, join and leave, the daemon dies, counts
-of shards change, records fail, are dead and come back, before and behind every switch.
+"""The most usual growths, by name, each as a script in which every event of ordered growth happens
+once: members are killed, freeze, join and leave, the daemon dies, numbers of shards change, records
+fail, die and come back, before and after every switch.
 
-Invariant: a script has no chance but that of its users, which the seed of its plan draws.
+Invariant: a script has no chance except that of its users, which the plan's seed draws.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,8 @@ from dssd.machines.queues import RetryPolicy
 
 LATER_MS = 900
 QUICKLY_MS = 15
-"""Between two switches: a daemon's death and what follows from it, or less than a hand-over."""
+"""The time between two switches: enough for a daemon's death and its effects, or less than a
+hand-over."""
 CHAINS: tuple[tuple[str, Chain, int], ...] = (
     ("4, 8, 16", (4, 8, 16), LATER_MS),
     ("6, 12, 24", (6, 12, 24), LATER_MS),
@@ -29,7 +30,8 @@ CHAINS: tuple[tuple[str, Chain, int], ...] = (
     ("4, 8, 16 quickly", (4, 8, 16), QUICKLY_MS),
     ("4, 6, 3 quickly", (4, 6, 3), QUICKLY_MS),
 )
-"""K 1, 2, 4; K reset; no common divisor; down; and twice before anything of the first is read."""
+"""K 1, 2, 4; K back to 1; no common divisor; fewer; and twice before anything of the first is
+read."""
 HABITS = (Habits(refuse=0.3), Habits(refuse=0.3, reject=0.4), Habits(later=0.5, refuse=0.2))
 FRAMES_EACH = 24
 EVERY_MS = 18

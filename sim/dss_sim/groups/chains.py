@@ -1,9 +1,9 @@
-"""Chains of growths as users make them: real numbers of partitions, one after the other, under both
-routers, with the factors that the daemon gives them.
+"""Chains of growths as users make them: real numbers of partitions, one after the other, with both
+routers and the factors that the daemon gives them.
 
 A chain runs through its switches while members, leaders, disks and operators do what the plan of
-the seed has them do. Invariant: chains are drawn apart, so no other plan changes; the daemon's own
-rule gives each storage topic its factor (`dssd.topics.growth`).
+the seed says. Invariant: chains are drawn apart, so no other plan changes; the daemon's own rule
+gives each storage topic its factor (`dssd.topics.growth`).
 """
 
 from collections.abc import Iterator
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
     from dss_sim.groups.plan import Plan, Timed
 
 Chain = tuple[int, ...]
-"""Numbers of partitions, the first one's first."""
+"""Chains of numbers of partitions, the first one's first."""
 
 NAMED: tuple[Chain, ...] = ((4, 8, 16), (6, 12, 24), (4, 6), (7, 10), (12, 4))
-"""K 1, 2, 4 twice; K stays 1; numbers that share no divisor; down."""
+"""K 1, 2, 4 twice; K stays 1; numbers without a common divisor; fewer."""
 SMALL: tuple[Chain, ...] = (
     (1, 2, 4), (2, 4, 8), (2, 3), (3, 2), (4, 1), (2, 6, 2), (2, 4, 3), (3, 6, 4, 8),
 )  # fmt: skip
-"""The same shapes, of which a run has more records for each stream. In some a factor above 1 is
-followed by another number, up or down."""
+"""The same shapes, with more records for each stream. In some, a factor above 1 is followed by
+another number, up or down."""
 CHAIN_SHARE = 1 / 2
-"""Of the runs with ordered groups that go on over damage."""
+"""The share of runs with ordered groups that pass over damage."""
 NAMED_SHARE = 1 / 4
-"""Of these."""
+"""The share of these."""
 QUICK_SHARE = 1 / 2
-"""Of the switches, those that follow the one before before anything is read."""
+"""The share of switches that follow the one before at once, before anything is read."""
 QUICK_US = 60_000
 RANGE_SHARE = 1 / 2
-"""Of the topics of runs with ordered groups, those of the router range."""
+"""The share of topics with the router range, in runs with ordered groups."""
 MORE_FRAMES_MAX = 40
 FRAME_RECORDS_MAX = 6
 
 
 class Line(NamedTuple):
-    """What a `Timed` is made of."""
+    """The parts of a `Timed`."""
 
     at_us: int
     kind: str
@@ -49,7 +49,7 @@ class Line(NamedTuple):
 
 
 def with_chains(plan: "Plan", timed_as: "type[Timed]") -> "Plan":
-    """The plan, in some runs with ordered groups with a chain in place of other growths."""
+    """The plan; in some runs with ordered groups with a chain instead of other growths."""
     ordered = [each for each in plan.groups if each.queues is not None and each.queues.ordered]
     if not ordered:
         return plan
@@ -58,7 +58,7 @@ def with_chains(plan: "Plan", timed_as: "type[Timed]") -> "Plan":
     plan = replace(
         plan, range_topics=frozenset(at for at in topics if chance.random() < RANGE_SHARE)
     )
-    # Behind a stream that stays before what is damaged all that follows is closed for ever.
+    # A stream that stalls at damage keeps all later streams closed for ever.
     stays = any(each.on_damage != "pass" for each in plan.groups)
     if stays or chance.random() >= CHAIN_SHARE:
         return plan
@@ -69,7 +69,7 @@ def with_chains(plan: "Plan", timed_as: "type[Timed]") -> "Plan":
 def grown_along(
     plan: "Plan", topic: int, chain: Chain, chance: Random, timed_as: "type[Timed]"
 ) -> "Plan":
-    """The plan where a topic grows along a chain, and by nothing else, with more records."""
+    """The plan with a topic that grows along a chain, and by nothing else, with more records."""
     partitions = tuple(
         chain[0] if at == topic else before for at, before in enumerate(plan.partitions)
     )

@@ -1,7 +1,7 @@
-"""What the judge of a history knows of one stream, as one group consumes it.
+"""The judge's knowledge of one stream, as one group consumes it.
 
-Apart from `checker` and `cursor_rules`, whose rules change it. Invariant: `acked` holds only what
-still counts, so nothing that was acknowledged before an operator moved the cursor is in it.
+Apart from `checker` and `cursor_rules`, whose rules change it. Invariant: `acked` has only acks
+that still count, so nothing that was acknowledged before an operator moved the cursor is in it.
 """
 
 from collections import defaultdict
@@ -25,53 +25,53 @@ class CheckedStream:
         self.hands: dict[int, int] = {}
         """How often each offset was handed out."""
         self.counted: dict[int, int] = {}
-        """How often since an operator reopened it, where one did."""
+        """How often each offset was handed out since an operator reopened it, if one did."""
         self.first_below: defaultdict[Key, int] = defaultdict(lambda: start)
-        """Behind the last offset that was handed out for the first time; by key where the group
-        keeps that order, else all under None."""
+        """The offset after the last first hand-out; by key if the group keeps that order, else all
+        under None."""
         self.hand_epoch = 0
         self.hand_member = ""
         """The member of the newest grant that handed out."""
         self.follows = False
-        """The grant before it handed out too; else it is not known whether it did."""
+        """The grant before it handed out too; else that is unknown."""
         self.attempts: dict[int, int] = {}
-        """Of what that grant handed out, how it was counted last."""
+        """The last attempt of each offset that the grant handed out."""
         self.holes: list[tuple[int, int, int]] = []
-        """Start and end of what is gone, and the newest grant that may have read it before."""
+        """Ranges that are gone, and for each the newest grant that may have read it before."""
         self.asked: dict[int, tuple[str, int, int]] = {}
         """Offsets that shall rest: who asked, when, and until when."""
         self.rests: dict[int, int] = {}
-        """Those of which that is durable: until when they rest."""
+        """Those whose rest is durable: until when."""
         self.acked_us: dict[int, int] = {}
         self.acked: set[int] = set()
         self.durable: set[int] = set()
         self.settled: set[int] = set()
-        """What is stored as acknowledged because users did that, and was not reopened since."""
+        """Offsets stored as acknowledged because users acked them, and not reopened since."""
         self.stored = Progress(start)
         self.grant_epoch = 0
         self.granted = Progress(start)
-        """What was stored when the newest grant was."""
+        """The stored progress when the newest grant was stored."""
         self.moved_epoch = 0
-        """Older grants are of before an operator moved the cursor."""
+        """Grants before this epoch are from before an operator moved the cursor."""
         self.made: dict[int, tuple[Progress, Progress]] = {}
-        """Before and after each move, by the number of its operation."""
+        """The progress before and after each move, by the number of its operation."""
         self.marked = 0
-        """Below it a mark says no more than that an operator moved the cursor."""
+        """Below it, a mark may only mean that an operator moved the cursor."""
         self.open_epoch = 0
-        """A new leader cannot know how far records went out under that grant, which was open."""
+        """A new leader cannot know how far records were sent under that grant, which was open."""
         self.doubt_end = 0
-        """It takes the end of the stream for it, at the latest that at the next grant."""
+        """It assumes the end of the stream, at the latest that of the next grant."""
         self.doubt_epoch = 0
         """The first such next grant."""
         self.owed: set[int] = set()
-        """Reopened, and not handed out since."""
+        """Offsets reopened, and not handed out since."""
         self.reopened: set[int] = set()
-        """By any move so far."""
+        """Offsets that any move has reopened."""
         self.passed: set[int] = set()
-        """Passed over by an operator, and not reopened since."""
+        """Offsets that an operator passed over, and that were not reopened since."""
 
     def taken_over(self) -> None:
-        """Another leader leads, and does not know how far the grant went that is open."""
+        """A new leader leads, and does not know how far the open grant went."""
         self.open_epoch = self.grant_epoch
 
     def note_grant(self, grant_epoch: int, end: int) -> None:
@@ -81,6 +81,6 @@ class CheckedStream:
         self.granted = self.stored
 
     def may_be_marked(self, offset: int, grant_epoch: int) -> bool:
-        """Whether a mark needs no hand-out that was seen."""
+        """Whether an offset may be marked although no hand-out of it was seen."""
         doubted = offset < self.doubt_end and grant_epoch >= self.doubt_epoch
         return doubted or offset < self.marked

@@ -1,9 +1,8 @@
 """The judge of a history: a pure program over events, one at a time.
 
-It knows nothing of how DSS works, only what DSS promises. Names are those of
-docs/proof/groups-simulator.md.
-``python -m dss_sim.groups.checker FILE`` judges a history that was written to a file: exit
-code 0 where every invariant holds, else 1, with the violation on stdout.
+It knows nothing of how DSS works, only its promises. Names are those of
+docs/proof/groups-simulator.md. ``python -m dss_sim.groups.checker FILE`` judges a history in a
+file: exit code 0 if every invariant holds, else 1, with the violation on stdout.
 
     I4  a record that the log has is handed out, once all has healed       (at `Ended`);
         what is damaged, or went with the machine, it has no more
@@ -85,8 +84,8 @@ from dssd.limits import ISOLATE_AFTER_DOUBTS
 from dssd.machines.queues import RETRY_NOW
 
 MEMBER_FAULTS = frozenset({"kill_client", "cut_pipe"})
-"""The sessions of members that vanish live on, so they count what was out. Who dies with them, or
-loses what they say, charges nobody."""
+"""The sessions of members that vanish live on, so they count the records that were out. If the
+session dies too, or its reports are lost, nobody is charged."""
 DELAY_US_MAX = 8_000_000
 EARLY_US_MAX = 100_000
 """Times of rests are rounded, and a host learns the wall clock's time only now and then."""
@@ -114,7 +113,7 @@ class Checker:
 
     def __init__(self, clock_skew: float = 0.0) -> None:
         self._clock_skew = clock_skew
-        """By which share a host's clock may run ahead or behind."""
+        """The share by which a host's clock may run ahead or behind."""
         self._groups: defaultdict[str, _Group] = defaultdict(_Group)
         self._log = LogRules()
         self._ends = self._log.ends
@@ -160,16 +159,16 @@ class Checker:
         ] + self._queues.owed()
 
     def _waits_for_its_stream(self, name: str, stream: str, group: _Group) -> bool:
-        """Whether it is the retry queue of an ordered group that stays before what is damaged: what
-        nobody met in the stream may be of its keys."""
+        """Whether it is the retry queue of an ordered group that stalls at damage: records behind
+        the damage, which nobody has read, may have its keys."""
         if self._queues.level(name, stream) != RETRY or not self._queues.is_ordered(name, stream):
             return False
         main = self._queues.main_of(name, stream)
         return self._reachable(main, group, group.streams[main]) < self._ends.get(main, 0)
 
     def _waits_for_another(self, name: str, stream: str, group: _Group) -> bool:
-        """Whether it is a level of an ordered lane behind a storage topic of which a stream stays
-        before what is damaged: it may be closed for ever."""
+        """Whether it is a level of an ordered lane of a later storage topic, while a stream of an
+        earlier one stalls at damage: it may stay closed for ever."""
         if not self._queues.is_ordered(name, stream):
             return False
         topic, ordinal, _ = self._queues.main_of(name, stream).rsplit("/", 2)
@@ -182,7 +181,7 @@ class Checker:
         )
 
     def _reachable(self, stream: str, group: _Group, lent: CheckedStream) -> int:
-        """Where all is consumed that can be read."""
+        """The progress when all readable records are consumed."""
         end = self._ends.get(stream, 0)
         stop = self._damage.stays_before(group.on_damage, stream, lent.start, lent.stored)
         return end if stop is None else min(stop, end)
@@ -288,10 +287,11 @@ class Checker:
             _check_in_turn(event, lent.first_below, event.key if group.by_key else None)
         elif not event.redelivered:
             raise Violation("S4", f"handed out again without a mark: {event}")
-        # Each grant before may have ended in doubt, and this one counts what it knows.
+        # Each grant before may have ended in doubt, and this one counts the known attempts.
         if not 1 <= event.attempt <= known + event.grant_epoch:
             raise Violation("S10", f"handed out {known} times before: {event}")
-        # What was to follow its key and was not moved counts as handed out, where it was passed.
+        # A record that was to follow its key and was not moved counts as handed out once it is
+        # passed.
         if event.attempt != known + 1 and not (self._disturbed or group.by_key):
             raise Violation("S10", f"handed out {known} times, and nothing disturbed: {event}")
         if event.attempt <= known and not self._charges_nobody:
@@ -330,7 +330,8 @@ class Checker:
             lent.follows = event.grant_epoch == lent.hand_epoch + 1
             lent.hand_epoch, lent.hand_member = event.grant_epoch, event.member
             lent.attempts.clear()
-            # What an older grant asked for and nothing has shown to be durable may be lost.
+            # A rest that an older grant asked for may be lost, unless something showed it to be
+            # durable.
             lent.asked.clear()
         elif event.member != lent.hand_member:
             raise Violation("S3", f"{lent.hand_member} hands out under the same grant: {event}")
@@ -371,7 +372,7 @@ class Checker:
             # An operator may have reopened some before this was heard.
             durable = [offset for offset in durable if lent.stored.is_acked(offset)]
         lent.durable.update(durable)
-        # What a member says of its refusals goes before the acks that it gives after them.
+        # A member's refusals go before the acks that it gives after them.
         newest_us = max((lent.acked_us.get(offset, 0) for offset in durable), default=0)
         for offset, (member, at_us, until_us) in list(lent.asked.items()):
             if member == event.member and at_us < newest_us:
@@ -521,7 +522,7 @@ def _check_in_turn(event: HandedOut, first_below: dict[Key, int], line: Key) -> 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judge the history in a file; the exit code."""
+    """Judge the history in a file; returns the exit code."""
     parser = argparse.ArgumentParser(description="Judge a history.")
     parser.add_argument("file", type=Path, help="events as JSON lines")
     path: Path = parser.parse_args(arguments).file

@@ -1,10 +1,10 @@
 """A consumer: the client library's promises, and a user with habits.
 
-The library hands out what was delivered, in order, one record at a time; it says how far it handed
-out with its acks, 5 ms late at most; on a revoke it drops what it has not handed out; what came
-again it leaves out where the hand-out before is acknowledged by then; after a silence of 0.4 L it
-hands out nothing before the session has answered a ping. The user acks at once, later, in another
-order, refuses, or sits on a record until its ack wait has run out.
+The library hands out delivered records in order, one at a time. It reports how far it handed out
+with its acks, 5 ms late at most. On a revoke it drops records that it has not handed out. It leaves
+out a redelivered record whose earlier hand-out is acknowledged by then. After a silence of 0.4 L it
+hands out nothing until the session has answered a ping. The user acks at once, later, in another
+order, refuses, or keeps a record until its ack wait is over.
 
 Invariant: every hand-out and every ack is told to the history at the moment at which it happens.
 """
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from dss_sim.groups.world import World
 
 SILENCE_PERCENT = 40
-"""Of the lease."""
+"""The part of the lease after which a silent client hands out nothing."""
 SETTLE_US = (500, 5_000)
 TURN_US = (200, 20_000)
 RECONNECT_US = (20_000, 500_000)
@@ -62,26 +62,26 @@ SUBSCRIBE_AGAIN_US = (20_000, 500_000)
 REVOKE_WAIT_PERCENT = 80
 RECORDS_A_TURN = 4
 DELAYED_SHARE = 0.3
-"""Of what users refuse, the share that shall rest for a while of their choice."""
+"""The share of refusals with a delay that the user chose."""
 DELAY_MS = (1, 8_000)
 BATCHES_SHARE = 0.4
-"""Of users of ordered groups, those who take batches."""
+"""The share of users of ordered groups who take batches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """How a user treats records: chances, the rest is acked at once."""
+    """How a user treats records, as chances; the rest is acked at once."""
 
     later: float = 0.0
     refuse: float = 0.0
     sit: float = 0.0
-    """Neither acks nor refuses, until told to behave."""
+    """The chance that the user neither acks nor refuses, until told to behave."""
     sync: float = 0.2
-    """Asks to be told when acks are durable, of the settles."""
+    """The share of settles whose user asks to be told when the acks are durable."""
     hang: float = 0.0
-    """The share of records it sits on that it never lets go of, even when the grant is revoked."""
+    """The share of kept records that it never lets go, even when the grant is revoked."""
     reject: float = 0.0
-    """The share of what it refuses that shall not come again, where its group has queues."""
+    """The share of refusals that reject the record, if the group has queues."""
 
 
 class Client:
@@ -92,7 +92,7 @@ class Client:
         self.name = name
         self.habits = habits
         self.wanted: dict[int, str] = {}
-        """Subscriptions: their groups by number."""
+        """The subscriptions: their groups by number."""
         self._shut_out: dict[int, str] = {}
         """Subscriptions that an operator ended, until the user tries again."""
         self.session_id = b""
@@ -110,7 +110,7 @@ class Client:
         self._keys = KeyTurns(self._grants, self._inbox)
         self._batches = world.chance.of(f"batches {name}")
         self._takes_batches = self._batches.random() < BATCHES_SHARE
-        """Of ordered groups, whose records are else handed out one by one."""
+        """Groups whose records are handed out in batches; others one by one."""
         self._batch = 0
         self._tokens: dict[int, tuple[Held, Ranges]] = {}
         self._token = 0
@@ -144,13 +144,13 @@ class Client:
             self.pipe.up(Subscribe(number, group))
 
     def _subscribe_again(self, number: int, group: str) -> None:
-        """An operator ended the subscription, or kept it out; the user tries again."""
+        """An operator ended or banned the subscription; the user tries again."""
         self._shut_out.pop(number, None)
         if group in self._world.groups and self.staying and number not in self.wanted:
             self.subscribe(number, group)
 
     def unsubscribe(self, number: int) -> None:
-        """Leave a subscription; what it handed out may still be acked."""
+        """Leave a subscription; records that were handed out may still be acked."""
         if self.wanted.pop(number, None) is None:
             return
         self._inbox.resume(number)
@@ -161,11 +161,11 @@ class Client:
             self.pipe.up(Unsubscribe(number))
 
     def doubts_in_us(self) -> int:
-        """How long a silence that begins now may last before it hands out nothing any more."""
+        """How long a silence that begins now may last before it hands out nothing more."""
         return self.host.until_us(self.host.now_ms() + self._silence_ms + 1)
 
     def kill(self) -> None:
-        """The process dies: nothing of it is left but its name; a new one begins later."""
+        """The process dies: only its name is left; a new one begins later."""
         self.host.crash()
         # A new process begins with all of its subscriptions.
         self.wanted |= self._shut_out
@@ -176,7 +176,7 @@ class Client:
         self.pipe = None
 
     def behave(self) -> None:
-        """From now on ack everything at once, what was handed out before too."""
+        """From now on ack everything at once, including records handed out before."""
         self.habits = Habits(sync=self.habits.sync)
         self._inbox.attend_all()
         self._turn_soon()
@@ -197,7 +197,7 @@ class Client:
         self._turn_soon()
 
     def groups(self) -> set[str]:
-        """Those that it has subscribed to, or will again where an operator shut it out."""
+        """The groups that it has subscribed to, or will again after an operator ended that."""
         return {*self.wanted.values(), *self._shut_out.values()}
 
     def _groups(self) -> set[str]:
@@ -270,7 +270,7 @@ class Client:
                 is_out = self._keys.asked_back(item)
                 if is_out:
                     self._tell_out_of_time(self._grants[number], item.ranges[0][0])
-                # What was settled before is said before.
+                # Earlier settles are reported first.
                 self._say(list(self._grants.values()))
                 self._up(TakenBack(grant_and_level(number)[0], question, is_out))
                 self._turn_soon()
@@ -309,7 +309,7 @@ class Client:
             self._grants[number + RETRY] = retries
 
     def _levels(self, number: int) -> list[Held]:
-        """What is held of a grant, by level."""
+        """The grants of a lane, by level."""
         held = (self._grants.get(number), self._grants.get(number + RETRY))
         return [each for each in held if each is not None]
 
@@ -321,14 +321,14 @@ class Client:
         mask = normalised((*item.mask, *self._acked_unknown(held)))
         for start, end in complement(mask, spans.base[0], spans.base[-1]):
             for offset in range(start, end):
-                # Of an entry the attempt before is that which failed.
+                # The previous attempt of an entry is the one that failed.
                 attempt = item.attempt - held.level
                 arrived = (held, offset, attempt, item.redelivered, keys[offset])
                 self._inbox.add(Arrived(*arrived))
         self._turn_soon()
 
     def _acked_unknown(self, held: Held) -> Ranges:
-        """What the session may not know to be acknowledged: it may send that again meanwhile."""
+        """Acks that the session may not know: it may send these records again meanwhile."""
         awaited = (ranges for grant, ranges in self._tokens.values() if grant is held)
         return (*_ranges(held.acked), *chain(*held.under_way), *chain.from_iterable(awaited))
 
@@ -434,7 +434,7 @@ class Client:
 
     def _ack_later(self, held: Held, offset: int) -> None:
         if offset in held.held and self._grants.get(held.number) is held:
-            # Once its ack wait is over, a refusal of it is about nothing any more.
+            # Once the ack wait is over, a refusal of the record is void.
             if offset in held.keys and self._batches.random() < self.habits.refuse:
                 self._refuse(held, offset)
             else:
@@ -472,13 +472,13 @@ class Client:
         held.naks.append(Nak(offset, offset + 1, delay_ms, error, "", rejected))
 
     def _why(self, held: Held) -> tuple[str, bool]:
-        """The error, another each time, and whether the record is rejected; of a lane only."""
+        """The error, a new one each time, and whether the record is rejected; for lanes only."""
         if (held.group, held.stream) not in self._world.in_lanes:
             return "", False
         self._refusals += 1
         return f"{self.name}: {self._refusals}", self._errors.random() < self.habits.reject
 
-    # What it says to the session
+    # Messages to the session
 
     def _up(self, item: FinishRevoke | PauseTaken | PingSent | Settles | TakenBack) -> None:
         if self.pipe is not None:
@@ -516,7 +516,7 @@ class Client:
             handed_out=_ranges(set(held.again) - set(held.acked)),
         )
         held.under_way.append(settle.acked)
-        # Behind that nothing comes that was sent before the session heard of it.
+        # After this, no message comes that was sent before the session heard of it.
         self._world.schedule.after(2 * LATENCY_US[1], held.heard, self.host)
         held.acked, held.naks, held.again = [], [], []
         held.reported = held.frontier

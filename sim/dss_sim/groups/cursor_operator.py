@@ -1,9 +1,9 @@
-"""The operator of a world: moves cursors of groups that live, takes that back, cancels it.
+"""The operator of a world: moves cursors of live groups, undoes moves, cancels them.
 
-It plays `dssd.operations`: an operation is committed with the group's next revision and the moves
-that wait, then the group's leader is instructed, and what a daemon that dies left undone is asked
-for again when it starts. Invariant: one operation at a time runs on a group, and what an operation
-asks for depends on the seed, its number and the progress that it finds, on nothing else.
+It plays `dssd.operations`: an operation is committed with the group's next revision and the pending
+moves, then the group's leader is instructed; a daemon that starts asks again for what its
+predecessor left undone. Invariant: one operation at a time runs on a group, and an operation
+depends only on the seed, its number and the progress that it finds.
 """
 
 from collections.abc import Iterator
@@ -46,15 +46,15 @@ class Operation:
     group: GroupRow
     moves: tuple[CursorMove, ...]
     incarnation: int
-    """Of the daemon that was asked."""
+    """The incarnation of the daemon that was asked."""
     undoes: int = 0
     applied: bool = False
-    """It is durable."""
+    """The operation is durable."""
     followed: bool = False
-    """The daemon that asked knows that, or another one has found it."""
+    """The daemon that asked knows that, or a later one has found it."""
     cancelled: bool = False
     asked: list[Instruction] = field(default_factory=list)
-    """Of the leaders of the group, by the daemon that runs."""
+    """The leaders of the group that concluded it, in the present daemon."""
 
 
 class CursorOperator:
@@ -64,14 +64,14 @@ class CursorOperator:
         self._world = world
         self._asked: dict[int, Operation] = {}
         self._running: dict[int, Operation] = {}
-        """By group."""
+        """Operations by group."""
         self._ended: dict[int, Operation] = {}
-        """The newest of each group."""
+        """The newest operation of each group."""
 
     # What operators ask
 
     def move(self, group: GroupRow, kind: str | None = None) -> None:
-        """Move all cursors of the group by an operation of a kind, halfway; or some by any."""
+        """Move all cursors of the group by one kind of operation, halfway; or some by any kind."""
         number = len(self._asked) + 1
         chance = self._world.chance.of(f"operation {number}")
         streams = sorted(self._streams(group))
@@ -85,10 +85,10 @@ class CursorOperator:
         self._apply(group, number, moves)
 
     def redrive(self, group: GroupRow, *, whole: bool = False) -> None:
-        """Bring back all of the group's dead letters, or some, and give up some others.
+        """Redrive all dead letters of the group, or some, and discard some others.
 
-        It is refused while others of these lanes come back, as those of a cancelled redrive do.
-        What lies in a closed lane is left out.
+        It is refused while dead letters of these lanes come back, as those of a cancelled redrive
+        do. Entries in a closed lane are left out.
         """
         number = len(self._asked) + 1
         chance = self._world.chance.of(f"redrive {number}")
@@ -114,9 +114,9 @@ class CursorOperator:
         self._apply(group, number, moves)
 
     def errand(self, group: GroupRow) -> None:
-        """Bring forward, pass over, or give up some of what waits in the group's retry queues.
+        """Bring forward, pass over, or bury some entries of the group's retry queues.
 
-        The latter two need a holder, so what lies in a closed lane is left out.
+        The latter two need a holder, so entries in a closed lane are left out.
         """
         number = len(self._asked) + 1
         chance = self._world.chance.of(f"errand {number}")
@@ -135,7 +135,7 @@ class CursorOperator:
         self._apply(group, number, moves)
 
     def undo(self, group: GroupRow) -> None:
-        """Take the newest operation of the group back, where nothing moved its cursors since."""
+        """Undo the newest operation of the group, unless something moved its cursors since."""
         last = self._ended.get(group.group_id)
         if last is None:
             return
@@ -159,8 +159,8 @@ class CursorOperator:
     def _taken_back(
         self, group: GroupRow, number: int, moves: list[CursorMove]
     ) -> Iterator[CursorMove]:
-        """As the daemon plans it: what still waits of a redrive is dead again, what was given up
-        comes again, and what was brought forward waits for its time."""
+        """The undo as the daemon plans it: entries of a redrive that still wait are dead again,
+        buried entries come again, and hurried ones wait for their time."""
         for move in moves:
             queues = self._queues(group, move.stream)
             if not queues:
@@ -177,43 +177,43 @@ class CursorOperator:
                     yield CursorMove(move.stream, number, (), (), errand=RETRY_LATER, entries=left)
 
     def _made_by(self, queue: QueueState, number: int) -> Ranges:
-        """What of an operation is there."""
+        """The entries that an operation made."""
         return without(
             self._world.queue_work.log.made_by(queue.stream, number), all_of(queue.progress)
         )
 
     def cancel(self, group: GroupRow) -> None:
-        """Stop what runs on the group."""
+        """Cancel the running operation of the group."""
         running = self._running.get(group.group_id)
         if running is not None and running.followed:
             running.cancelled = True
             self._ask(running, CancelMoves(running.number))
 
     def repeat(self, group: GroupRow) -> None:
-        """Say again what was asked of the group's leader last, whether it is done or not."""
+        """Repeat the last instruction to the group's leader, whether it is done or not."""
         group_id = group.group_id
         known = self._running.get(group_id) or self._ended.get(group_id)
         if known is not None and known.followed and not known.cancelled:
             self._instruct(group_id, MoveCursors(known.number, known.moves))
 
-    # What becomes of it
+    # The outcome of operations
 
     def resume(self) -> None:
-        """The daemon starts: what was asked of the one before and is not done is asked again."""
+        """The daemon starts: unfinished operations of its predecessor are asked for again."""
         for group_id, operation in list(self._running.items()):
             if operation.applied:
                 self._resume(operation)
             else:
-                # Its commit may still come; until then nobody knows of it.
+                # Its commit may still come; until then nobody knows of the operation.
                 del self._running[group_id]
 
     def resume_on(self, group_id: int) -> None:
-        """The leader of a group is gone, and with it what was asked of it."""
+        """The leader of a group is gone, and its instructions with it."""
         for instruction in self.asked_of(group_id):
             self._instruct(group_id, instruction)
 
     def asked_of(self, group_id: int) -> list[Instruction]:
-        """What a leader of the group is to do."""
+        """The instructions for a leader of the group."""
         running = self._running.get(group_id)
         return [] if running is None else list(running.asked)
 
@@ -233,15 +233,15 @@ class CursorOperator:
         world, group_id = self._world, operation.group.group_id
         self._running[group_id] = operation
         if world.leaders.host.incarnation != operation.incarnation:
-            # Who asked died meanwhile; what comes up finds it.
+            # The daemon that asked died meanwhile; the next one finds the operation.
             operation.followed = True
             self._ask(operation, MoveCursors(number, operation.moves))
 
     def concluded(self, group_id: int, number: int) -> None:
-        """A leader says that nothing of an operation is left to do.
+        """A leader says that an operation is done.
 
         Raises:
-            Violation: something is.
+            Violation: it is not.
         """
         operation = self._asked.get(number)
         if operation is None:
@@ -267,7 +267,7 @@ class CursorOperator:
         return group_id in self._running
 
     def undoes(self, number: int) -> int:
-        """The operation that an operation takes back; 0: none."""
+        """The operation that an operation undoes; 0: none."""
         return self._asked[number].undoes
 
     def unended(self) -> list[int]:
@@ -317,12 +317,12 @@ class CursorOperator:
         self._instruct(operation.group.group_id, instruction)
 
     def _instruct(self, group_id: int, instruction: Instruction) -> None:
-        """A daemon that stands still hears it when it goes on; one that dies, when it comes up."""
+        """A frozen daemon hears it when it thaws; a dead one, when it restarts."""
         leaders = self._world.leaders
         hear = partial(leaders.instruct, group_id, instruction)
         self._world.schedule.after(0, hear, leaders.host)
 
-    # What it finds
+    # The state that it finds
 
     def _streams(self, group: GroupRow) -> Iterator[StreamId]:
         for topic in self._world.catalogue.topics.values():
@@ -345,7 +345,7 @@ class CursorOperator:
         return any(row is None or not row.finished for row in rows)
 
     def _progress(self, group: GroupRow, stream: StreamId) -> Progress:
-        """As its leader has it, where there is one."""
+        """The progress as its leader has it, if there is one."""
         acting = self._world.leaders.leading.get(group.group_id)
         if acting is not None and acting.leader is not None:
             lent = acting.leader.streams.get(stream)
@@ -354,7 +354,7 @@ class CursorOperator:
         return progress_of(self._row(group, stream))
 
     def _rehomed(self, operation: Operation) -> set[StreamId]:
-        """Streams whose queues went on to other lanes, durably, with what it asked of them. So the
+        """Streams whose queues were durably re-homed, with what the operation asked of them. The
         leader cancelled that, and the daemon says that the operation failed."""
         return {
             move.stream
@@ -369,7 +369,7 @@ class CursorOperator:
         return None if found is None else found.row
 
     def _dead_letters(self, group: GroupRow, stream: StreamId) -> QueueState | None:
-        """As they are stored."""
+        """The stored dead letters."""
         queues = self._queues(group, stream)
         return queues[DEAD - 1] if queues else None
 
@@ -406,7 +406,7 @@ def _pending(group: GroupRow, move: CursorMove) -> Write:
 def _move_of(
     kind: str, stream: StreamId, number: int, end: int, at: int, chance: "Random"
 ) -> CursorMove:
-    """A move in a stream of this end, to this offset as far as its kind has a target."""
+    """A move in a stream of this end; to this offset, if its kind has a target."""
     from_there_on: Ranges = ((at, OFFSET_MAX),)
     match kind:
         case "rewind":

@@ -1,8 +1,8 @@
-"""What operators may make of a cursor, judged from what observers saw.
+"""Rules for moves of cursors by operators, judged from what observers saw.
 
-A move says which offsets are acknowledged no longer and which are besides; the judge computes what
-must come of it from what it knows itself, and then forgets what is reopened, so that it has to come
-again. Names are those of docs/proof/groups-simulator.md.
+A move says which offsets are no longer acknowledged, and which are in addition. The judge computes
+the result from its own knowledge, and then forgets the reopened acks, so that these records must
+come again. Names are those of docs/proof/groups-simulator.md.
 
     S21 what an operator reopens is handed out again, as what the move says and nothing else
     S22 nobody who held the stream before a move acknowledges anything after it; a client that has
@@ -19,8 +19,8 @@ from dss_sim.groups.violation import Violation
 
 
 def take_move(event: Moved, lent: CheckedStream, end: int) -> tuple[set[int], set[int]]:
-    """Judge a move of a stream that ends at ``end``, and expect what follows from it; returns what
-    it reopens, and what it passes over.
+    """Judge a move of a stream that ends at ``end``, and expect its effects; returns the reopened
+    and the passed offsets.
 
     Raises:
         Violation: it did more or less than it says.
@@ -37,7 +37,7 @@ def take_move(event: Moved, lent: CheckedStream, end: int) -> tuple[set[int], se
     lent.made[event.number] = before, after
     lent.stored, lent.moved_epoch = after, event.grant_epoch
     lent.marked = max(lent.marked, end)
-    # Whatever counts from now on was acknowledged under a later grant.
+    # Acks that count from now on were given under a later grant.
     lent.acked.clear()
     passed = _offsets(without(_all(after), _all(before)))
     lent.passed |= passed
@@ -73,11 +73,12 @@ def _reopen(lent: CheckedStream, reopened: set[int], first: int) -> None:
 
 
 def note_handed_out(event: HandedOut, lent: CheckedStream, end: int) -> None:
-    """A stream that ends at ``end`` hands out. By a grant of before a move, that does not count."""
+    """A stream that ends at ``end`` hands out. Under a grant from before a move, that does not
+    count."""
     if event.grant_epoch < lent.moved_epoch:
         return
     if event.grant_epoch > lent.hand_epoch < lent.moved_epoch:
-        # What holders of before may have handed out was measured by now.
+        # The hand-outs of earlier holders are measured by now.
         lent.marked = max(lent.marked, end)
     lent.owed.discard(event.offset)
     lent.counted[event.offset] = lent.counted.get(event.offset, 0) + 1

@@ -1,10 +1,11 @@
-"""What a group may pass though no user acknowledged it, and where it may stay for good.
+"""Which offsets a group may pass without an ack, and where it may stall for good.
 
-    S14 damaged records are passed only by a group that goes on behind them, and only once operators
-        can read of it; what the machine lost is passed by every group; what is neither, by none
+    S14 damaged records are passed only by a group that goes on after damage, and only once
+        operators can read of it; records lost with the machine are passed by every group; others
+        by none
 
-A group may stay before records of which reads fail for good; one that was declared so, before those
-that are damaged. It is to be done with everything below the first of them.
+A group may stall at records whose reads fail for good; a group that was declared so, also at
+damaged ones. It must be done with everything below the first of them.
 """
 
 from collections import defaultdict
@@ -18,32 +19,32 @@ STALL = "stall"
 
 
 class DamageRules:
-    """Takes what is told of records that cannot be read."""
+    """Takes the reports of records that cannot be read."""
 
     def __init__(self) -> None:
         self._damaged: defaultdict[str, list[Range]] = defaultdict(list)
         self._lost: defaultdict[str, list[Range]] = defaultdict(list)
         self._unreadable: defaultdict[str, list[Range]] = defaultdict(list)
         self._told: defaultdict[tuple[str, str], list[Range]] = defaultdict(list)
-        """By group and stream."""
+        """The passed damage, by group and stream."""
 
     def damaged(self, event: Damaged) -> None:
         """Records are confirmed damaged."""
         self._damaged[event.stream].append((event.start, event.end))
 
     def lost(self, event: Lost) -> None:
-        """The machine lost records, or they were never given."""
+        """The machine lost records, or the offsets were never assigned."""
         self._lost[event.stream].append((event.start, event.end))
 
     def unreadable(self, event: Unreadable) -> None:
-        """Reads of records fail, and will."""
+        """Reads of records fail, and will go on failing."""
         self._unreadable[event.stream].append((event.start, event.end))
 
     def passed(self, event: Passed, on_damage: str) -> None:
-        """Operators were told.
+        """Operators were told of damage.
 
         Raises:
-            Violation: of what is not damaged, or of a group that stays before it.
+            Violation: it is no damage, or the group stalls at it.
         """
         told = ((event.start, event.end),)
         if on_damage == STALL:
@@ -53,10 +54,10 @@ class DamageRules:
         self._told[event.group, event.stream].extend(told)
 
     def check_covered(self, group: str, on_damage: str, stream: str, offset: int) -> None:
-        """S14: progress covers an offset that holds nothing and that nobody acknowledged.
+        """S14: progress covers an offset without a record that nobody acknowledged.
 
         Raises:
-            Violation: it is damaged, and the group stays before that or nobody was told.
+            Violation: it is damaged, and the group stalls there or nobody was told.
         """
         if _within(self._lost[stream], offset):
             return
@@ -66,7 +67,7 @@ class DamageRules:
             raise Violation("S14", f"nobody was told that {group} passed {stream} @{offset}")
 
     def stays_before(self, on_damage: str, stream: str, start: int, stored: Progress) -> int | None:
-        """The first offset that a group need not get over, of those that it has not; None: none."""
+        """The first missing offset at which the group may stall; None: there is none."""
         stops = normalised(self._stops(on_damage, stream))
         done = normalised(((0, start), (0, stored.floor), *stored.ranges))
         left = without(without(stops, normalised(self._lost[stream])), done) if stops else ()

@@ -1,14 +1,14 @@
 """The frames of one producer for one stream: waiting, in flight, settled.
 
-Sequences are given when a frame is sent for the first time, and kept until it is settled, so that
-sending it again is harmless. After a refusal nothing new is sent until everything in flight has
-come back; what was behind the refused frame left a gap, and is numbered anew. Where the connection
-is lost before that, all of it is sent again: a daemon that died takes the next frame, whatever its
-sequence. Once the topic has moved the queue is held: nothing new is sent, and what is certainly not
-stored is kept to be routed anew.
+A frame gets its sequence when it is sent for the first time, and keeps it until it is settled, so
+that sending it again is harmless. After a refusal nothing new is sent until everything in flight
+has come back; the frames behind the refused one followed a gap, and are numbered anew. If the
+connection is lost before that, all of them are sent again: a restarted daemon accepts the next
+frame, whatever its sequence. Once the topic has moved the queue is held: nothing new is sent, and
+frames that are certainly not stored are kept to be routed anew.
 
 Invariant: at most `PRODUCER_WINDOW_SEQUENCES` are in flight, so the log still knows the answer of
-each. The client's own queue keeps the same rules and may stand in for this one: the tests let it.
+each. The client's own queue keeps the same rules and can replace this one; tests do that.
 """
 
 from collections import deque
@@ -22,23 +22,23 @@ from dss_sim.groups.history import Key
 
 @dataclass(eq=False)
 class PendingFrame:
-    """Some records that travel together. The client's own queue keeps more of them."""
+    """Records that travel together. The client's own queue has more fields."""
 
     records: int
     content: int = 0
-    """Different from all others of its producer, and larger than those of older ones."""
+    """A number above those of all older frames of its producer."""
     sequence: int = 0
     keys: tuple[Key, ...] = ()
-    """Of its records."""
+    """The keys of its records."""
 
 
 class AnyFrameQueue(Protocol):
-    """What a producer asks of its queues."""
+    """What a producer needs from its queues."""
 
     waiting: deque[PendingFrame]
-    """To be sent, in order."""
+    """Frames to be sent, in order."""
     in_flight: dict[int, PendingFrame]
-    """By sequence, in their order."""
+    """Frames in flight, by sequence, in order."""
 
     def take(self) -> PendingFrame | None:
         """The next frame to send, if one may be sent; a new one has its sequence now."""
@@ -47,10 +47,10 @@ class AnyFrameQueue(Protocol):
         """The frame of an ack; None for an answer that came twice."""
 
     def refused(self, sequence: int, error: DssError) -> PendingFrame | None:
-        """The frame that failed by this refusal; None where it will be sent again instead."""
+        """The frame that this refusal fails; None if it will be sent again instead."""
 
     def lost(self) -> None:
-        """The connection is gone: whatever is in flight is to be sent again first."""
+        """The connection is gone: everything in flight is to be sent again first."""
 
     def unsettled(self) -> list[PendingFrame]:
         """Every frame that has no outcome yet, in order."""
@@ -71,12 +71,12 @@ class FrameQueue:
     def __init__(self) -> None:
         self.waiting: deque[PendingFrame] = deque()
         self.in_flight: dict[int, PendingFrame] = {}
-        """By sequence, in their order."""
+        """Frames in flight, by sequence, in order."""
         self._again: deque[PendingFrame] = deque()
         self._behind: list[PendingFrame] = []
-        """Came back by a gap that a refusal left."""
+        """Frames that came back because of a gap that a refusal left."""
         self._unstored: list[PendingFrame] = []
-        """Came back since the topic has moved."""
+        """Frames that came back since the topic has moved."""
         self._refused_at: int | None = None
         self._is_held = False
         self._acked_to = 0
@@ -158,7 +158,7 @@ class FrameQueue:
         self._refused_at = None
 
     def _number_anew(self) -> None:
-        """Once nothing is in flight behind a refused frame, go on with what was there."""
+        """Once nothing is in flight behind a refused frame, number the frames anew."""
         if self._refused_at is None or self.in_flight:
             return
         self.waiting.extendleft(reversed(self._behind))

@@ -1,9 +1,9 @@
-"""How long a world may take once it has healed, derived from what its plan may have left behind.
+"""How long a world may take after heal, derived from what its plan may have left behind.
 
 The protocol's part is counted in leases (docs/protocol.md: every stream is granted within 2 L,
-everything is consumed within 3 L plus the work). Besides, records that users sat on stay out until
-their ack wait ends, refused records rest, and a revoke waits for a holder that does not give back.
-All of that runs on the clocks of the hosts; the slowest clock counts.
+everything is consumed within 3 L plus the work). In addition, records that users keep stay out
+until their ack wait ends, refused records wait out their delay, and a revoke waits for a holder
+that does not give back. All of that runs on the clocks of the hosts; the slowest clock counts.
 
 Invariant: nothing here is measured from runs.
 """
@@ -34,7 +34,7 @@ MOVES = frozenset({"move_cursors", "undo_moves", "cancel_moves"})
 GRANTED_LEASES = 2
 SETTLED_LEASES = 3
 WORK_US = 1_000_000
-"""What clients take to connect again, leaders to gather and to commit, users to acknowledge."""
+"""The time for clients to reconnect, leaders to gather and commit, and users to acknowledge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ class Bounds:
     given_back_us: int
     """From heal until every stream that was asked back or left is given back."""
     calm_us: int
-    """Behind both: until what was on its way has come, and who is gone was missed; for L3."""
+    """After both: until messages on their way have arrived, and dead members are missed; for L3."""
 
 
 def bounds_of(plan: "Plan") -> Bounds:
-    """What a world of this plan may take."""
+    """The bounds for a world of this plan."""
     slowest = min(rate for rate, _ in plan.clocks)
 
     def true_us(span_ms: int) -> int:
@@ -61,11 +61,11 @@ def bounds_of(plan: "Plan") -> Bounds:
     lease_ms, given_back_ms = plan.timing.lease_ms, _given_back_ms(plan)
     late_us = LATE_US[1] + WORK_US
     if any(timed.kind in MEMBER_OPERATIONS for timed in plan.timed):
-        # What was pinned is rebalanced then, and who was evicted comes back.
+        # Then pinned streams are rebalanced, and evicted members come back.
         given_back_ms += max(plan.timing.revoke_deadline_ms, GRACE_MS_MAX)
         late_us += LATE_US[1] + WORK_US
     if any(timed.kind == HOLD for timed in plan.timed):
-        # What is kept for holders of before is waited for, then each stream is asked back.
+        # Reservations for earlier holders end first, then each stream is asked back.
         given_back_ms += lease_ms + plan.timing.revoke_deadline_ms
     return Bounds(
         true_us(GRANTED_LEASES * lease_ms + given_back_ms) + late_us,
@@ -79,19 +79,19 @@ def bounds_of(plan: "Plan") -> Bounds:
 
 
 def _given_back_ms(plan: "Plan") -> int:
-    """How long a holder may keep what it is asked for, or what it leaves."""
+    """How long a holder may keep a stream that it is asked for, or leaves."""
     leaves = any(timed.kind in ("unsubscribe", "resubscribe") for timed in plan.timed)
     keeps = "late_final" in plan.rates or any(habits.sit for habits in plan.habits)
-    # What failed and cannot be read cannot be moved either, and its lane is not given back before.
+    # A failed record that cannot be read cannot be moved, and its lane is not given back before.
     keeps = keeps or (has_queues(plan) and any(each.kind == "lose_sectors" for each in plan.timed))
     if any(timed.kind in MOVES for timed in plan.timed):
-        # What was refused and has no room in its queue is waited for until then.
+        # A refused record without room in its queue is waited for until then.
         keeps = keeps or waits_for_room(plan)
     return max(leaves * UNSUBSCRIBE_MS, keeps * plan.timing.revoke_deadline_ms)
 
 
 def _stalled_ms(plan: "Plan") -> int:
-    """How long what could be read waits behind a try to read what cannot."""
+    """How long readable records wait behind a failing read."""
     lost = any(timed.kind == "lose_sectors" for timed in plan.timed)
     rots = any(timed.kind == "rot" for timed in plan.timed)
     stalls = rots and any(group.on_damage == "stall" for group in plan.groups)
@@ -99,12 +99,12 @@ def _stalled_ms(plan: "Plan") -> int:
 
 
 def _come_again_ms(plan: "Plan") -> int:
-    """How long a record may rest that was refused, or that a user sits on."""
+    """How long a refused record may rest, or a kept one stay with its user."""
     sits = any(habits.sit for habits in plan.habits)
     queued_ms = 0
     if has_queues(plan):
-        # An append is held back, another is refused and tried again; then entries wait for their
-        # time, and those that a redrive brings back come one after the other.
+        # An append is held back, another one is refused and tried again; then entries wait for
+        # their time, and redriven ones come one after the other.
         queued_ms = (
             (HELD_BACK_US[1] + SLOW_READ_US[1]) // 1_000
             + REFUSED_MOVE_MS
@@ -119,6 +119,6 @@ def _come_again_ms(plan: "Plan") -> int:
 def _rests_ms(plan: "Plan", *, sits: bool) -> int:
     if not sits and not any(habits.refuse for habits in plan.habits):
         return 0
-    # Each rest is twice the one before, so the next is as long as all together, and one more.
+    # Each rest is twice the one before, so the next one is as long as all together, plus one.
     rest_ms = plan.heal_us // 1_000 + REDELIVERY_MS
     return rest_ms + sits * max(group.ack_wait_ms for group in plan.groups)

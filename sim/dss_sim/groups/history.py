@@ -21,13 +21,13 @@ Key = str | None
 
 
 class Declared(NamedTuple):
-    """A group begins: at these offsets, and at 0 in streams that are born later."""
+    """A group begins: at these offsets, and at 0 in streams that are made later."""
 
     at_us: int
     group: str
     starts: tuple[tuple[str, int], ...]
     every: int
-    """Its filter rejects the offsets that this divides; 0: none."""
+    """Its filter rejects offsets that are divisible by this; 0: none."""
     by_key: bool = False
     """Its members keep the order of each key, not that of the streams."""
     on_damage: str = "pass"
@@ -35,7 +35,7 @@ class Declared(NamedTuple):
 
 
 class Born(NamedTuple):
-    """A stream that a group selects is born after the group's declaration."""
+    """A stream that a group selects is made after the group's declaration."""
 
     at_us: int
     group: str
@@ -63,11 +63,11 @@ class Appended(NamedTuple):
     stream: str
     end: int
     keys: tuple[Key, ...] = ()
-    """Of the last records before the end; () where they are not known."""
+    """The keys of the last records before the end; () if unknown."""
 
 
 class Stored(NamedTuple):
-    """The log has a frame, readers may see it, and the stream ends behind it."""
+    """The log has a frame, readers may see it, and the stream ends after it."""
 
     at_us: int
     stream: str
@@ -76,15 +76,15 @@ class Stored(NamedTuple):
     producer: str
     sequence: int
     content: int
-    """Which of the producer's frames it is, whatever sequence it has."""
+    """The number of the frame at its producer, whatever sequence it has."""
     durability: str
-    """sync: nothing but the disk itself takes it back; os: the machine may."""
+    """sync: only the disk itself can lose it; os: the machine can."""
     keys: tuple[Key, ...] = ()
-    """Of the records; () where they are not known."""
+    """The keys of the records; () if unknown."""
 
 
 class Published(NamedTuple):
-    """A producer was told where its frame lies."""
+    """A producer was told where its frame is."""
 
     at_us: int
     stream: str
@@ -96,7 +96,7 @@ class Published(NamedTuple):
 
 
 class Unpublished(NamedTuple):
-    """A producer was told that its frame is not stored or, by the code, that this is not known."""
+    """A producer was told that its frame is not stored or, by the code, that this is unknown."""
 
     at_us: int
     stream: str
@@ -115,7 +115,8 @@ class Damaged(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """The machine lost the records at these offsets; offsets that held none are never given."""
+    """The machine lost the records at these offsets; offsets without a record are never
+    assigned."""
 
     at_us: int
     stream: str
@@ -124,7 +125,7 @@ class Lost(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """Reads of these offsets fail from now on; nobody can know whether they are damaged."""
+    """Reads of these offsets fail from now on; whether they are damaged is unknown."""
 
     at_us: int
     stream: str
@@ -133,7 +134,7 @@ class Unreadable(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """Operators can read for good that the group goes on behind damaged records."""
+    """An event tells operators durably that the group goes on after damaged records."""
 
     at_us: int
     group: str
@@ -155,7 +156,7 @@ class HandedOut(NamedTuple):
     redelivered: bool
     key: Key = None
     batch: int = 0
-    """Not 0: together with others of this number, which may be of the same key."""
+    """Not 0: one batch with others of this number, which may have the same key."""
 
 
 class Acked(NamedTuple):
@@ -167,7 +168,7 @@ class Acked(NamedTuple):
     offset: int
     member: str
     grant_epoch: int = 0
-    """Under which it got the record; 0 where that is not known."""
+    """The grant epoch of the hand-out; 0 if unknown."""
 
 
 class Nakked(NamedTuple):
@@ -181,14 +182,14 @@ class Nakked(NamedTuple):
     until_us: int = 0
     """Not 0: it shall rest until then, and that is durable with the acks that follow."""
     error: str = ""
-    """Why, as the user says it."""
+    """The user's error."""
     rejected: bool = False
-    """It shall not come again."""
+    """It was rejected: it shall not come again."""
 
 
 class OutOfTime(NamedTuple):
-    """The ack wait of a record ran out, and user code has it still: in its own eyes only, as it has
-    what it was handed of the key behind that."""
+    """The ack wait of a record ended while user code still has it: in its own eyes only, like later
+    records of the key that it was handed."""
 
     at_us: int
     group: str
@@ -198,7 +199,7 @@ class OutOfTime(NamedTuple):
 
 
 class AckDurable(NamedTuple):
-    """User code was told that these acks of its own survive anything."""
+    """User code was told that these acks of its own are durable."""
 
     at_us: int
     group: str
@@ -210,29 +211,29 @@ class AckDurable(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """It is durable that an operator moved the cursor of a stream."""
+    """A move of a stream's cursor by an operator is durable."""
 
     at_us: int
     group: str
     stream: str
     number: int
-    """Of the operation; they rise."""
+    """The number of the operation; numbers rise."""
     undoes: int
-    """The operation that it takes back; 0: none."""
+    """The operation that it undoes; 0: none."""
     dropped: Ranges
-    """What the operator wanted to be acknowledged no longer."""
+    """Offsets that shall no longer be acknowledged."""
     added: Ranges
-    """What the operator wanted to count as acknowledged, after that."""
+    """Offsets that shall count as acknowledged, after that."""
     floor_before: int
     ranges_before: Ranges
     floor: int
     ranges: Ranges
     grant_epoch: int
-    """Nothing that is said under an older grant counts from now on."""
+    """Reports under an older grant do not count from now on."""
 
 
 class Committed(NamedTuple):
-    """The store has this of a stream; grant epoch -1 where only the progress changed."""
+    """The store has this state of a stream; grant epoch -1 if only the progress changed."""
 
     at_us: int
     group: str
@@ -241,9 +242,9 @@ class Committed(NamedTuple):
     ranges: Ranges
     grant_epoch: int
     applied_end: int = 0
-    """Of a queue: the sources of its entries below it are acknowledged."""
+    """For a queue: the sources of its entries below it are acknowledged."""
     stopped: bool = False
-    """Of dead letters: what was to come back, and has not, stays."""
+    """For dead letters: those that were to come back and have not, stay."""
 
 
 class QueuesBorn(NamedTuple):
@@ -256,15 +257,15 @@ class QueuesBorn(NamedTuple):
     dead: str
     max_deliver: int
     are_small: bool = False
-    """They are full soon: what they cannot take fails on where it is."""
+    """They are full soon: records without room fail again and again in their place."""
     ordered: bool = False
-    """Of each key one record is handed out at a time, in order."""
+    """Records of a key are handed out one at a time, in order."""
     blocks: bool = False
     """A dead letter holds up its key."""
 
 
 class Queued(NamedTuple):
-    """A queue has an entry: a record that failed, of the offset where it was until then."""
+    """A queue has an entry: a failed record, with the offset where it was before."""
 
     at_us: int
     group: str
@@ -290,7 +291,7 @@ class LaneTaken(NamedTuple):
 
 
 class Redriven(NamedTuple):
-    """It is durable that an operator brings back dead letters, and gives up others."""
+    """An operator's redrive and discard of dead letters are durable."""
 
     at_us: int
     group: str
@@ -298,11 +299,11 @@ class Redriven(NamedTuple):
     ranges: Ranges
     discarded: Ranges
     whole_keys: bool = False
-    """What follows them of their keys may come too."""
+    """Later records of their keys may come too."""
 
 
 class Errand(NamedTuple):
-    """It is durable that an operator asks for something with entries of a retry queue."""
+    """An operator's errand for entries of a retry queue is durable."""
 
     at_us: int
     group: str
@@ -310,11 +311,11 @@ class Errand(NamedTuple):
     what: str
     ranges: Ranges
     number: int = 0
-    """Of the operation."""
+    """The number of the operation."""
 
 
 class ErrandEnded(NamedTuple):
-    """An operation is called done, and nobody had cancelled it."""
+    """An operation is called done, and was not cancelled."""
 
     at_us: int
     group: str
@@ -330,14 +331,14 @@ class Led(NamedTuple):
 
 
 class Disturbed(NamedTuple):
-    """Something happened that may make records come twice: a fault, or a member that vanished."""
+    """A fault, or a member that vanished: records may come twice."""
 
     at_us: int
     what: str
 
 
 class Ended(NamedTuple):
-    """Long after the last fault: whatever should happen has happened."""
+    """Long after the last fault: everything that should happen has happened."""
 
     at_us: int
 
@@ -384,14 +385,14 @@ _KINDS: Mapping[str, type[Event]] = {
 
 
 def write_history(path: Path, events: Iterable[Event]) -> None:
-    """Keep a history as JSON lines."""
+    """Write a history as JSON lines."""
     with path.open("w") as file:
         for event in events:
             file.write(json.dumps([type(event).__name__, *event]) + "\n")
 
 
 def read_history(path: Path) -> Iterator[Event]:
-    """What `write_history` kept.
+    """Read what `write_history` wrote.
 
     Raises:
         ValueError: a line is not an event.

@@ -1,8 +1,8 @@
-"""Operators who have a group's streams taken back and lent again: as its queues come or go.
+"""Operators who have a group's streams taken back and lent again, as when its queues come or go.
 
-What an edit does meanwhile is not played: here all is lent again as it was. Who asked a leader that
-is gone asks no other. Invariant: this looks at a leader only to judge what it says. Names are those
-of docs/proof/groups-simulator.md::
+The edit meanwhile is not played: all is lent again as it was. A caller whose leader is gone asks no
+other one. Invariant: this looks at a leader only to judge its answers. Names are those of
+docs/proof/groups-simulator.md::
 
     H1  while a leader holds its streams back, no session delivers any of them
     H2  what is stored of them then is what the leader knows, and stays so until they are lent again
@@ -30,13 +30,13 @@ HELD_SHARE = 1 / 6
 """The share of runs in which streams are held back."""
 HOLDS_MAX = 3
 HELD_US = (1_000, 600_000)
-"""What a change of a group takes; shorter than what follows heal."""
+"""How long a change of a group takes; less than what follows heal."""
 
 Known = Mapping[StreamId, Progress]
 
 
 def holds(seed: int, begins_us: int, ends_us: int) -> list[tuple[int, str, int, int]]:
-    """When the streams of which group are held back, and for how long; in most runs never."""
+    """When streams of which group are held back, and for how long; in most runs never."""
     chance = Random(f"{seed}/holds")
     if chance.random() >= HELD_SHARE:
         return []
@@ -52,10 +52,10 @@ class HoldOperator:
     def __init__(self, world: "World") -> None:
         self._world = world
         self._asked: dict[Leading, int] = {}
-        """Leaders that were asked, and for how long they are to hold."""
+        """Leaders that were asked, and how long they are to hold."""
 
     def hold(self, group_id: int, for_us: int) -> None:
-        """Have the streams taken back, if somebody leads the group and no operation runs on it."""
+        """Have the streams taken back, if the group has a leader and no operation."""
         acting = self._world.leaders.leading.get(group_id)
         if self.holds(group_id) or self._world.cursor_operator.is_running(group_id):
             return
@@ -64,7 +64,7 @@ class HoldOperator:
             self._world.leaders.feed(acting, Hold)
 
     def holds(self, group_id: int) -> bool:
-        """Whether a leader of the group was asked, and not to lend them again."""
+        """Whether a leader of the group was asked to hold, and not yet to lend again."""
         acting = self._world.leaders.leading.get(group_id)
         return acting is not None and not acting.over and acting in self._asked
 

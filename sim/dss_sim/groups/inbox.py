@@ -1,7 +1,7 @@
-"""What a client of the world holds: its grants, and records that its user has not been handed yet.
+"""What a client of the world holds: its grants, and records that its user was not handed yet.
 
-Invariant: records of a grant leave in the order in which they came. Those of a group that the user
-neglects, and those of a paused subscription, stay and hold up no others.
+Invariant: records of a grant leave in the order in which they came. Records of a neglected group,
+or of a paused subscription, stay and hold up no others.
 """
 
 from collections import deque
@@ -27,36 +27,36 @@ class Held:
     frontier: int
     reported: int
     held: set[int] = field(default_factory=set)
-    """Handed out, neither acked nor refused."""
+    """Offsets handed out, neither acked nor refused."""
     acked: list[int] = field(default_factory=list)
     naks: list[Nak] = field(default_factory=list)
     again: list[int] = field(default_factory=list)
-    """Handed out again: work on them began."""
+    """Offsets handed out again, or extended: their ack wait began anew."""
     all_acked: list[int] = field(default_factory=list)
     under_way: deque[Ranges] = field(default_factory=deque)
-    """Acked ranges of which the session may not have heard yet."""
+    """Acked ranges that the session may not have heard of yet."""
     hung: set[int] = field(default_factory=set)
-    """The user never comes back from these, unless they are handed out again."""
+    """Records that the user never settles, unless they are handed out again."""
     revoked: bool = False
     level: int = MAIN
-    """Of its lane; each level has offsets of its own."""
+    """The grants of its lane; each level has offsets of its own."""
     left: bool = False
-    """Its subscription was left: what still comes is not handed out."""
+    """Its subscription was left: records that still come are not handed out."""
     ordered: bool = False
     """One record of a key is handed out at a time."""
     top: int = 0
-    """Behind the last offset that was handed out."""
+    """The offset after the last one that was handed out."""
     keys: dict[int, Key] = field(default_factory=dict)
-    """Of an ordered grant: the keys of what is with the program, as long as their ack wait runs."""
+    """For an ordered grant: the keys of records with the program, while their ack wait runs."""
     refused: dict[int, Key] = field(default_factory=dict)
-    """Of an ordered grant: what was refused, until the session says that it goes its own way."""
+    """For an ordered grant: refused records, until the session says that they were moved."""
 
     def heard(self) -> None:
-        """The session has heard of the oldest of what is under way."""
+        """The session has heard of the oldest acks on their way."""
         self.under_way.popleft()
 
     def has_news(self) -> bool:
-        """Whether there is something to say of it."""
+        """Whether there is something to report."""
         return bool(self.acked or self.naks or self.again or self.frontier != self.reported)
 
 
@@ -76,20 +76,20 @@ class Inbox:
     def __init__(self) -> None:
         self._ready: deque[Arrived] = deque()
         self._waiting: deque[Arrived] = deque()
-        """Of groups that the user does not take, and of subscriptions that are paused."""
+        """Records of neglected groups and paused subscriptions."""
         self._neglected: set[str] = set()
         self._paused: set[int] = set()
 
     def __len__(self) -> int:
-        """How many may be handed out."""
+        """How many records may be handed out."""
         return len(self._ready)
 
     def add(self, arrived: Arrived) -> None:
-        """One more came."""
+        """Add a record."""
         (self._waiting if self._waits(arrived) else self._ready).append(arrived)
 
     def take(self, may: Callable[[Arrived], bool]) -> Arrived | None:
-        """The next one that may be handed out, if there is one."""
+        """The next record that may be handed out, if any."""
         found = next((each for each in self._ready if may(each)), None)
         if found is not None:
             self._ready.remove(found)
@@ -100,17 +100,17 @@ class Inbox:
         return any(may(each) for each in self._ready)
 
     def lowest(self, held: Held) -> int | None:
-        """Of a grant, the least offset that was not handed out."""
+        """The lowest offset of a grant that was not handed out."""
         waiting = (each for each in (*self._ready, *self._waiting) if each.held is held)
         return min((each.offset for each in waiting), default=None)
 
     def neglect(self, group: str) -> None:
-        """The user takes none of the group until `attend`."""
+        """The user takes no records of the group until `attend`."""
         self._neglected.add(group)
         self._split()
 
     def attend(self, group: str) -> None:
-        """The user takes those of the group again."""
+        """The user takes records of the group again."""
         self._neglected.discard(group)
         self._split()
 
@@ -120,21 +120,21 @@ class Inbox:
         self._split()
 
     def pause(self, subscription: int) -> None:
-        """None of the subscription is handed out until `resume`."""
+        """No record of the subscription is handed out until `resume`."""
         self._paused.add(subscription)
         self._split()
 
     def resume(self, subscription: int) -> None:
-        """Those of the subscription are handed out again."""
+        """Records of the subscription are handed out again."""
         self._paused.discard(subscription)
         self._split()
 
     def drop_over(self) -> None:
-        """What was revoked or left is not handed out any more."""
+        """Drop records of revoked or left grants."""
         self._keep(lambda each: not (each.held.revoked or each.held.left))
 
     def drop_acked(self, held: Held, offset: int) -> None:
-        """What came again, and is acknowledged as it was handed out before, is left out."""
+        """Leave out redelivered records whose earlier hand-out is acknowledged."""
         self._keep(lambda each: each.held is not held or each.offset != offset)
 
     def _keep(self, wanted: Callable[[Arrived], bool]) -> None:
@@ -144,7 +144,7 @@ class Inbox:
             entries.extend(kept)
 
     def clear(self) -> None:
-        """The connection is gone, and all that came over it; what is neglected stays so."""
+        """The connection is gone, and all that came over it; neglected records stay neglected."""
         self._ready.clear()
         self._waiting.clear()
         self._paused.clear()
@@ -154,7 +154,7 @@ class Inbox:
         return held.group in self._neglected or held.subscription in self._paused
 
     def _split(self) -> None:
-        # All of a grant wait or none, so those that waited came after those that did not.
+        # All records of a grant wait or none, so those that waited came later.
         entries = [*self._ready, *self._waiting]
         self._ready = deque(each for each in entries if not self._waits(each))
         self._waiting = deque(each for each in entries if self._waits(each))

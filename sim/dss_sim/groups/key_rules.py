@@ -7,8 +7,8 @@
         storage topics before its own: a user acknowledged it, an operator gave it up, or it is dead
         where that holds up nothing
 
-So what is not acknowledged may come again, and then in order, from the first one on. A program that
-keeps a record for longer than its ack wait may be handed that record again, and no other.
+So records that are not acknowledged may come again, then in order, from the first one on. A program
+that keeps a record for longer than its ack wait may be handed that record again, and no other.
 """
 
 from collections import defaultdict
@@ -26,18 +26,18 @@ NO_BATCH = -1
 Holder = tuple[str, str, str, int]
 """Group, stream of the lane, member and grant epoch."""
 Origin = tuple[str, int]
-"""Stream and offset where a record was at first."""
+"""The stream and the offset where a record was at first."""
 Streams = Mapping[str, CheckedStream]
 
 
 class KeyRules:
-    """Takes what is told of ordered groups, and nothing of others."""
+    """Takes the events of ordered groups, and ignores others."""
 
     def __init__(self, queues: QueueRules, log: LogRules) -> None:
         self._queues = queues
         self._log = log
         self._with_program: defaultdict[Holder, dict[Origin, tuple[Key, int]]] = defaultdict(dict)
-        """Their keys and batches."""
+        """The keys and batches of records with programs."""
         self._newest: dict[tuple[str, str], int] = {}
         """The newest grant epoch that handed out of a stream, or of its queues."""
 
@@ -45,7 +45,7 @@ class KeyRules:
         """User code got a record.
 
         Raises:
-            Violation: K1, K2: it was not its turn.
+            Violation: K1, K2: it was not the record's turn.
         """
         if event.key is None or not self._queues.is_ordered(event.group, event.stream):
             return
@@ -72,8 +72,8 @@ class KeyRules:
                 raise Violation("K2", f"{stream} @{at} of its key is not settled: {event}")
 
     def _is_outdated(self, event: HandedOut, main: str, streams: Streams) -> bool:
-        """Whether its stream was taken back, and one before it is read again since: a client that
-        was lost may not have heard of that."""
+        """Whether its stream was taken back, and an earlier one is read again since: a lost client
+        may not have heard of that."""
         if event.grant_epoch >= streams[main].grant_epoch:
             return False
         topic, ordinal, _ = main.rsplit("/", 2)
@@ -84,7 +84,7 @@ class KeyRules:
         )
 
     def _before(self, origin: Origin, key: Key, streams: Streams) -> Iterator[Origin]:
-        """The records of a key that come before one, in the topic."""
+        """The earlier records of a key in the topic."""
         stream, offset = origin
         topic, ordinal, _ = stream.rsplit("/", 2)
         for other in streams:
@@ -111,8 +111,8 @@ class KeyRules:
         return self._log.is_hole(main, at) or self._queues.is_settled(event.group, main, at)
 
     def queued(self, event: Queued) -> None:
-        """A record is in a queue: whose ack wait ran out, the program has only in its own eyes; and
-        what was taken back with it, or was refused with one before it in its batch."""
+        """A record is in a queue: if its ack wait ended, the program has it only in its own eyes;
+        likewise records taken back with it, or refused with an earlier one of its batch."""
         if event.cause in (ACK_WAIT, FOLLOWS) and self._queues.is_ordered(
             event.group, event.stream
         ):
@@ -134,7 +134,7 @@ class KeyRules:
                         del out[origin]
 
     def let_go(self, event: Acked | Nakked | OutOfTime) -> None:
-        """The program is done with a record, or has had it for too long."""
+        """The program is done with a record, or had it for too long."""
         if not self._queues.is_ordered(event.group, event.stream):
             return
         main = self._queues.main_of(event.group, event.stream)
@@ -145,8 +145,8 @@ class KeyRules:
 
 
 def _take(out: dict[Origin, tuple[Key, int]], origin: Origin, *, with_batch: bool) -> None:
-    """The program has it no more; nor, if it failed, those of its key behind it in its batch, of
-    which nobody hears, and which may wait for room."""
+    """The program no longer has it; nor, if it failed, later records of its key in its batch, of
+    which no event tells, and which may wait for room."""
     of_batch = out.pop(origin)
     if with_batch and of_batch[1]:
         for at in [at for at, each in out.items() if each == of_batch and _is_behind(at, origin)]:

@@ -1,9 +1,9 @@
-"""What a client of the world keeps of ordered grants: the client's part of the order of keys.
+"""The client's part of the order of keys: what a client of the world keeps of ordered grants.
 
-One record of a key is with the program at a time, of all grants of a subscription. What the client
-refused holds its key up until the session says where it goes; what the session takes back is
-dropped. Invariant: a key whose record is with the program is let go of only by its settlement, or
-where the session was told that the record is out, so that it goes its own way.
+The program has one record of a key at a time, over all grants of a subscription. A record that the
+client refused holds its key up until the session says where it went; records that the session takes
+back are dropped. Invariant: a key whose record is with the program is freed only by settling the
+record, or when the session was told that the record is out and so takes it out of the order.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from dssd.machines.delivery.events import AskBack, TakeBack
 
 
 class KeyTurns:
-    """Of one client."""
+    """The order of one client."""
 
     def __init__(self, grants: Mapping[int, Held], inbox: Inbox) -> None:
         self._grants = grants
@@ -23,7 +23,7 @@ class KeyTurns:
         self._in_batch: set[tuple[int, int]] = set()
 
     def begin_batch(self) -> None:
-        """What is handed out from now on is one batch: it may have several records of a key."""
+        """Hand-outs from now on are one batch, which may have several records of a key."""
         self._in_batch.clear()
 
     def may(self, arrived: Arrived) -> bool:
@@ -57,19 +57,19 @@ class KeyTurns:
         held.keys.pop(offset, None)
 
     def refused(self, held: Held, offset: int) -> None:
-        """The program refused it, and what it was handed of the same key behind it."""
+        """The program refused it, and the later records of its key that it was handed."""
         key = held.refused[offset] = held.keys.pop(offset, None)
         for at in [at for at, each in held.keys.items() if each == key and at > offset]:
             self._let_go(held, at)
 
     def _let_go(self, held: Held, offset: int) -> None:
-        """It is refused uncharged: no acknowledgement of it is sent any more."""
+        """Refuse it uncharged: no ack of it is sent any more."""
         held.keys.pop(offset, None)
         held.held.discard(offset)
         held.hung.discard(offset)
 
     def taken_back(self, told: TakeBack) -> None:
-        """These are the client's no more."""
+        """These records belong to the daemon again."""
         held = self._grants.get(told.grant)
         if held is None:
             return
@@ -79,7 +79,7 @@ class KeyTurns:
         self._raise_frontier(held)
 
     def asked_back(self, asked: AskBack) -> bool:
-        """The ack wait of the first record ran out; whether the program has it."""
+        """The ack wait of the first record ended; returns whether the program has it."""
         held = self._grants.get(asked.grant)
         first = asked.ranges[0][0]
         if held is None or first not in held.held:
@@ -94,7 +94,7 @@ class KeyTurns:
         return True
 
     def _raise_frontier(self, held: Held) -> None:
-        """Everything below it was handed out, taken back, or is not for the user."""
+        """Raise the frontier: every record below it was handed out, taken back, or is masked."""
         if held.level == MAIN:
             lowest = self._inbox.lowest(held)
             below = held.top if lowest is None else min(held.top, lowest)

@@ -1,4 +1,4 @@
-"""What a session may send of the retry queues of its lanes, judged from notes on what it was told.
+"""Which records of retry queues a session may send, judged from notes on what it was told.
 
     Q4  nothing is sent before its time, by the session's own clock
     Q3  nor is an entry whose record the client acknowledged where it was before, after its ack wait
@@ -26,16 +26,16 @@ class _Notes:
     lane: Lane
     wall_ahead_ms: int
     entries: dict[int, Entry] = field(default_factory=dict)
-    """Of the retry queue, by offset."""
+    """Entries of the retry queue, by offset."""
     made: set[int] = field(default_factory=set)
-    """Those that this holder made."""
+    """Entries that this holder made."""
     acked: set[int] = field(default_factory=set)
-    """Of the stream, by this client."""
+    """Offsets of the stream that this client acknowledged."""
     done: set[int] = field(default_factory=set)
-    """Entries of which it said so before they were sent."""
+    """Entries whose record it acknowledged before they were sent."""
     sent: set[int] = field(default_factory=set)
     refused: set[int] = field(default_factory=set)
-    """Of the stream, by this client."""
+    """Offsets of the stream that this client refused."""
     may_be_full: bool = False
     hurried: Ranges = ()
     """Entries that an operator brought forward."""
@@ -56,7 +56,7 @@ class LaneRules:
         may_be_full: bool,
         hurried: Ranges = (),
     ) -> None:
-        """The window gets a lane, whose queues are full soon or never."""
+        """The window gets a lane; its queues are full soon or never."""
         self._lanes[grant] = _Notes(lane, wall_ahead_ms, may_be_full=may_be_full, hurried=hurried)
 
     def dropped(self, grant: int) -> None:
@@ -64,7 +64,7 @@ class LaneRules:
         self._lanes.pop(grant, None)
 
     def answered(self, answer: LaneAnswer) -> None:
-        """The window gets to know of entries."""
+        """The window is told of entries."""
         notes = self._lanes.get(answer.grant)
         if notes is None:
             return
@@ -77,7 +77,7 @@ class LaneRules:
             self._note_done(notes, made)
 
     def settled(self, settles: Iterable[Settle]) -> None:
-        """The client says how far it is."""
+        """The client reports its progress."""
         for settle in settles:
             grant, level = grant_and_level(settle.grant)
             notes = self._lanes.get(grant)
@@ -100,7 +100,7 @@ class LaneRules:
         """Q8: a lane is given back.
 
         Raises:
-            Violation: what the client refused is where it was.
+            Violation: a refused record is still where it was.
         """
         notes = self._lanes.get(grant)
         if notes is None or report.sent is not None or notes.may_be_full:
@@ -110,7 +110,7 @@ class LaneRules:
             raise Violation("Q8", f"{left} were refused, and are not moved: {report}")
 
     def check_delivery(self, delivery: Deliver, now_ms: int) -> None:
-        """Q3, Q4: what goes to the client of a queue is due, and not done with.
+        """Q3, Q4: records sent from a queue are due, and not done.
 
         Raises:
             Violation: it is not.

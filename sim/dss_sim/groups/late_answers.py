@@ -1,4 +1,4 @@
-"""A script in which the answer to a request for the leader is heard long after it was given.
+"""A script in which the answer to a request for the leader arrives long after it was given.
 
 The leader stands still until its borrowers are suspended and ask for it, and ping once more. Then
 it answers all of that at once, but now the sessions stand still, and hear it a while later: first
@@ -7,7 +7,7 @@ then on is lost for a while. So the leader counts their leases from when it answ
 them must count its own from the ping, never from when it heard the answer to the request.
 
 Invariant: all clocks run at one rate, and all members ping within 40 ms of each other. So the
-script meets its moment whatever the members, their habits and the records are.
+script meets its moment, whatever the members, their habits and the records are.
 """
 
 from dataclasses import replace
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
 LATE_ANSWER_SHARE = 1 / 20
 """The share of runs that are this script."""
 Line = tuple[int, str, int, int]
-"""When, in µs, what, who and the amount of a `Timed`."""
+"""Time in µs, kind, who and amount of a `Timed`."""
 
 MS = 1_000
 LEASE_MS = 2_000
-"""Borrowers ping each 500 ms, and find their leader again each second while they are suspended."""
+"""Borrowers ping every 500 ms, and look for their leader every second while they are suspended."""
 
 # In ms. Whoever begins at n pings at n + 500 and so on. The ping at n + 1000 is the last that is
 # answered in time, so borrowers are suspended at n + 2200 and lost at n + 3000.
 BEGINS_BEFORE = 20
 LEADER_STOPS = 1_200
 SESSIONS_STOP = 2_600
-"""Behind the ping that follows the request for the leader."""
+"""The time after the ping that follows the request for the leader."""
 LOST_FROM = 2_610
 LEADER_GOES_ON = 2_630
 SESSIONS_GO_ON = 2_920
 LOST_UNTIL = 3_440
-"""Before a ping that reaches the leader in time."""
+"""The time before a ping that reaches the leader in time."""
 ENDS = 5_000
 
 TO_LEADER = 5
-"""The `Timed.who` of a partition in which only what sessions say to leaders is lost."""
+"""The `Timed.who` of a partition in which only messages from sessions to leaders are lost."""
 APPEND_EVERY_MS = 20
-"""So often that all borrowers are looked at again and again while their words are lost."""
+"""How often all borrowers are looked at while their messages are lost."""
 
 
 def with_late_answers(plan: "Plan", chance: Random) -> "tuple[Plan, list[Line]]":
-    """The world of this script, made of that of another plan, and its lines."""
+    """The world of this script, made from that of another plan, and its events."""
     members = chance.randint(1, 3)
     group = replace(plan.groups[0], topic=0, private=False, protocol="borrow")
     world = replace(

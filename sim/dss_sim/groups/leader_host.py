@@ -1,8 +1,8 @@
 """The host of the leaders: registry and actors of `dssd.leaders`, without a loop.
 
-Invariant: at most one leader a group at a time; it takes over only after its claim and the rows
-that it found are read, as the actor does. A dead leader's commit may still come to the store late;
-the claim of the next one fences it.
+Invariant: at most one leader for each group at a time; like the actor it takes over only after its
+claim is made and its rows are read. A dead leader's commit may still reach the store late; the
+claim of the next one fences it.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -103,16 +103,16 @@ class Leading:
         self.group = group
         self.claim: Takeover | None = None
         self.commit_took_ms = 0
-        """The longest of its commits."""
+        """The duration of its longest commit."""
         self.leader: Leader | None = None
         self.mailbox: list[LeaderInput] = []
-        """What came before it led."""
+        """Inputs that came before it led."""
         self.over = False
         self.kept_until_ms = 0
-        """When the leases of those have ended that held streams before it; 0 where its daemon is
-        another than that of the leader before, for then none of them is left."""
+        """When the leases of holders from before it have ended; 0 if the daemon restarted since the
+        last leader, as then none of them is left."""
         self.left: dict[BorrowerId, dict[StreamId, int]] = {}
-        """Borrowers that said that they leave, and the grant epochs of that moment."""
+        """Borrowers that said that they leave, and the grant epochs at that moment."""
         self.said_ms: dict[StreamId, int] = {}
         """When a stream's grant, revoke or end was last sent."""
         self.wake_ms: int | None = None
@@ -173,7 +173,7 @@ class LeaderHost:
             self._feed(acting, Destroyed(self.host.now_ms()))
 
     def instruct(self, group_id: int, instruction: Instruction) -> None:
-        """An operation asks for something; a leader is started for it where there is none."""
+        """An operation instructs the leader; one is started if there is none."""
         if not self.takes_sessions:
             return
         acting = self.leading.get(group_id)
@@ -185,7 +185,7 @@ class LeaderHost:
     # Its life
 
     def crash(self, *, with_sessions: bool) -> None:
-        """The process dies; nothing is said. If sessions die too, the next is another boot."""
+        """The process dies without a word. If sessions die too, the next one is another boot."""
         self._boots += with_sessions
         self.up = False
         self._stopping = False
@@ -195,7 +195,7 @@ class LeaderHost:
         self.leading.clear()
 
     def restart(self) -> None:
-        """Begin anew, knowing only the store."""
+        """Begin anew from the store alone."""
         self.up = True
 
     def stop(self) -> None:
@@ -204,14 +204,15 @@ class LeaderHost:
         for acting in list(self.leading.values()):
             note = partial(self.feed, acting, SessionsEnding)
             self._world.schedule.after(0, note, self.host)
-            # The goodbyes of this moment come first, as the registry is left after the sessions.
+            # The goodbyes of this moment come first, because the registry is left after the
+            # sessions.
             stop = partial(self.feed, acting, StopAsked)
             self._world.schedule.after(GOODBYES_US, stop, self.host)
 
     def feed(
         self, acting: Leading, kind: type[SessionsEnding | StopAsked | Hold | LendAgain]
     ) -> None:
-        """Something that says no more than that it is asked for."""
+        """A request that says only that it is made."""
         now_ms = self.host.now_ms()
         if kind is LendAgain:
             self._feed(acting, LendAgain(now_ms, slicing=self._slicing(acting)))
@@ -219,17 +220,17 @@ class LeaderHost:
             self._feed(acting, kind(now_ms))
 
     def _slicing(self, acting: Leading) -> Slicing | None:
-        """As the group's row has it now."""
+        """The slicing by the group's present row."""
         group = self._world.groups.get(acting.group.name, acting.group)
         return slicing_of(group, self._world.catalogue)
 
     @property
     def takes_sessions(self) -> bool:
-        """Whether the daemon is up and means to stay so."""
+        """Whether the daemon is up and not stopping."""
         return self.up and not self._stopping
 
     def lose_leader(self, group_id: int) -> None:
-        """One leader ends for no reason; the next one is of the same process."""
+        """One leader ends without a reason; the next one is in the same process."""
         acting = self.leading.pop(group_id, None)
         if acting is not None:
             acting.over = True
@@ -291,7 +292,7 @@ class LeaderHost:
         for instruction in (each for operator in asked for each in operator.asked_of(group_id)):
             self._feed(acting, Instructed(instruction, self.host.now_ms()))
         for given in waiting:
-            # What was asked of the pause as it began is older than how the group stands by now.
+            # The pause that it found at its beginning is older than the group's present state.
             if not (isinstance(given, Instructed) and isinstance(given.instruction, PauseGroup)):
                 self._feed(acting, given)
 
@@ -445,7 +446,7 @@ class LeaderHost:
         self._feed(acting, replace(done, now_ms=self.host.now_ms()))
 
     def _end_jobs(self, acting: Leading) -> None:
-        """They are of the leader's process, as it ends."""
+        """Its jobs end with it, as in the leader's process."""
         if acting.rehomings is not None:
             acting.rehomings.end()
             self._world.queue_work.run()

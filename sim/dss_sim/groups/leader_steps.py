@@ -1,7 +1,7 @@
-"""What a leader may make of one input: seen before its step, judged after it.
+"""What a leader may do with one input: seen before its step, judged after it.
 
-Each rule is judged on the step that breaks it, since its consequence may show only in a rare run,
-or be hidden by another line of defence. Invariant: it looks at the leader and changes nothing.
+Each rule is judged on the step that breaks it, because the consequence may show only in a rare run,
+or another line of defence may hide it. Invariant: it looks at the leader and changes nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ LENDING = frozenset({StreamState.GRANTING, StreamState.GRANTED, StreamState.REVO
 """The states in which a holder may hand out records."""
 
 REPORTED = frozenset({StreamState.GRANTED, StreamState.REVOKED, StreamState.FINISHED})
-"""The states to which a stream comes by a report of its holder alone."""
+"""The states that a stream enters only by a report of its holder."""
 
 Known = tuple[Progress, int, Attempts]
 
@@ -59,12 +59,12 @@ class Present(NamedTuple):
     lent: LentStream
     report: StreamReport
     adopts: bool
-    """The stream is kept for its holder, who goes on."""
+    """The stream is kept for its holder, which goes on."""
     cursor_generation: int
 
 
 class Stray(NamedTuple):
-    """A report of another grant, or by another: it must change nothing."""
+    """A report of another grant, or by another borrower: it must change nothing."""
 
     lent: LentStream
     report: StreamReport
@@ -83,7 +83,7 @@ class UnderWay(NamedTuple):
 
 
 class Sight(NamedTuple):
-    """What was seen before a step."""
+    """The state before a step."""
 
     given: LeaderInput
     is_member: bool
@@ -94,7 +94,7 @@ class Sight(NamedTuple):
 
 
 def seen_before(leader: Leader, given: LeaderInput, *, kept: bool) -> Sight | None:
-    """What is to be compared after the step; None where nothing is.
+    """The values to compare after the step; None if there are none.
 
     ``kept``: free streams are kept for holders of the leader before, who may still hand out.
     """
@@ -124,14 +124,15 @@ def _note_report(
 
 
 def _is_of_now(leader: Leader, message: ToLeader) -> bool:
-    """Whether the sender holds what it reports, as far as it had heard from this leader."""
+    """Whether the sender holds what it reports, as far as this leader had told it."""
     return isinstance(message, LeaderWanted) or message.leader_epoch == leader.leader_epoch
 
 
 def _reports_of(
     leader: Leader, message: ToLeader, *, is_member: bool
 ) -> list[tuple[StreamReport, bool]]:
-    """What a leader has to look at, and whether it is final; of the gone and of strangers none."""
+    """The reports in a message, and whether each is final; none from borrowers that are gone or
+    unknown."""
     match message:
         case LeaderWanted(held=held) if message.borrower_id not in leader.departed:
             return [(report, False) for report in held]
@@ -179,7 +180,7 @@ def check_step(
     Streams are kept for their holders until ``kept_until_ms`` on the leader's clock.
 
     Raises:
-        Violation: the step did what it must not, or left out what it must do.
+        Violation: the step did something forbidden, or left out something required.
     """
     for present in sight.present:
         check_taken(present, effects)
@@ -196,7 +197,7 @@ def check_step(
 def check_answer(
     sight: Sight, message: ToLeader, leader: Leader, effects: Sequence[LeaderEffect]
 ) -> None:
-    """What a leader says to the sender of a message.
+    """The answer of a leader to the sender of a message.
 
     Raises:
         Violation: it says too much or too little.
@@ -219,7 +220,7 @@ def check_answer(
 
 
 def check_taken(present: Present, effects: Sequence[LeaderEffect] = ()) -> None:
-    """S2: what the holder of a grant reports is known from then on; who is kept for, is adopted.
+    """S2: a report of a grant's holder is taken; a holder whose stream is kept is adopted.
 
     Raises:
         Violation: it is not.
@@ -245,7 +246,7 @@ def _before_move(lent: LentStream, effects: Sequence[LeaderEffect]) -> Progress:
 
 
 def check_stray(stray: Stray, given: LeaderInput) -> None:
-    """S3: a report of another grant, or by another than its holder, is nothing.
+    """S3: a report of another grant, or by another than its holder, changes nothing.
 
     Raises:
         Violation: it was taken.
@@ -269,7 +270,7 @@ def is_over(under_way: UnderWay) -> bool:
 
 
 def check_doubt(under_way: UnderWay, given: LeaderInput) -> None:
-    """S4: what may have been handed out unreported under a grant that is over, is in doubt.
+    """S4: records that may have been handed out unreported under an ended grant are in doubt.
 
     Raises:
         Violation: it would come again unmarked.
@@ -286,7 +287,7 @@ def check_doubt(under_way: UnderWay, given: LeaderInput) -> None:
 
 
 def _sent_at_most(under_way: UnderWay, given: LeaderInput) -> int | None:
-    """What the final report in the input says, if it is one of the grant."""
+    """The final report of the grant in the input, if there is one."""
     if not isinstance(given, Received) or given.message.borrower_id != under_way.holder:
         return None
     match given.message:
@@ -304,7 +305,7 @@ def check_kept_for_holder(under_way: UnderWay, given: LeaderInput, kept_until_ms
     """S4: after a takeover nobody gets a stream before the lease of its holder is over.
 
     Raises:
-        Violation: it is kept no more, and its holder may still come.
+        Violation: it is no longer kept, and its holder may still come.
     """
     lent = under_way.lent
     if not under_way.reserved or lent.state is StreamState.FINISHED:
@@ -316,7 +317,7 @@ def check_kept_for_holder(under_way: UnderWay, given: LeaderInput, kept_until_ms
 
 
 def check_said_to_stranger(message: ToBorrower) -> None:
-    """S1: who is no member is told that it is none, or who leads; nothing that lets it live on.
+    """S1: a borrower that is no member is told so, or who leads, and nothing that keeps it alive.
 
     Raises:
         Violation: it was told more.
@@ -354,7 +355,7 @@ def check_staying(
     left: Mapping[BorrowerId, Mapping[StreamId, int]],
     message: Grant | LeaseStreams | UpdateStreams,
 ) -> None:
-    """L1: who said that it leaves is lent nothing more.
+    """L1: a borrower that said that it leaves is lent nothing more.
 
     Raises:
         Violation: it is granted something that was lent later.

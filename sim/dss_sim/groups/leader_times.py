@@ -1,8 +1,8 @@
-"""What a leader does in time: leases, rebalances, commits; seen before a step, judged after it.
+"""Times of a leader: leases, rebalances, commits; seen before a step, judged after it.
 
-A timer that is set too late has no effect in most runs: another timer, or the next message, hides
-it. So each is judged on the step that sets it. Invariant: this looks at the leader and changes
-nothing; it relies only on the bounds that the leader is configured with.
+A timer that is set too late has no effect in most runs, because another timer or the next message
+hides it. So each is judged on the step that sets it. Invariant: this looks at the leader and
+changes nothing; it relies only on the bounds in the leader's configuration.
 """
 
 from collections.abc import Mapping
@@ -27,23 +27,23 @@ from dssd.machines.messages import BorrowerId
 GATHERED_MS_MAX = 1_000
 """Reported progress waits no longer than this for the next commit, however slow commits are."""
 NEXT_STEP_MS = 1
-"""How late work may be that is too much for one step and is done in the next."""
+"""How late work may be that is too much for one step and continues in the next."""
 
 
 class Times(NamedTuple):
-    """What was seen before a step."""
+    """The state before a step."""
 
     given: LeaderInput
     leases: Mapping[BorrowerId, int | None]
     """When the lease of each member ends."""
     let_go: frozenset[BorrowerId]
-    """Those that hold nothing but what they reported on for the last time, or what goes now."""
+    """Members whose streams all have a final report, or are about to go."""
     kept: Mapping[StreamId, int]
-    """Where the daemon ends its sessions: the epochs of its streams."""
+    """While the daemon ends its sessions: the epochs of its streams."""
 
 
 def times_before(leader: Leader, given: LeaderInput) -> Times:
-    """What is to be compared after the step."""
+    """The values to compare after the step."""
     leases = {each: leader.timers.at_ms(MemberLease(each)) for each in leader.members}
     streams = leader.streams
     gone = set(given.gone) if isinstance(given, StreamsChanged) else set()
@@ -73,7 +73,7 @@ def check_times(times: Times, leader: Leader, commit_took_ms: int) -> None:
 
 
 def check_leases(times: Times, leader: Leader) -> None:
-    """I13, I14: a lease ends L after the last that was heard of its borrower, not of another.
+    """I13, I14: a lease ends L after the last message of its borrower, not of another.
 
     Raises:
         Violation: one ends later, or sooner.
@@ -90,8 +90,8 @@ def check_leases(times: Times, leader: Leader) -> None:
 
 
 def check_given_up(times: Times, leader: Leader) -> None:
-    """I14: who is a member no more said so, was silent for its lease, or was evicted once it had
-    let go of everything; or its session closed.
+    """I14: a borrower that is no member any more said so, was silent for its lease, or was evicted
+    after it had let go of everything; or its session closed.
 
     Raises:
         Violation: one lives.
@@ -111,8 +111,8 @@ def check_given_up(times: Times, leader: Leader) -> None:
 def check_shared_soon(times: Times, leader: Leader) -> None:
     """L1: a free stream waits for a rebalance as long as joins gather; after a death, not at all.
 
-    Where the daemon ends its sessions, nothing is lent any more: the next one lends it. A stream of
-    a shard waits for the others of it.
+    While the daemon ends its sessions nothing is lent any more: the next daemon lends it. A stream
+    of a shard waits for the others of its shard.
 
     Raises:
         Violation: it waits longer.
@@ -136,7 +136,7 @@ def check_shared_soon(times: Times, leader: Leader) -> None:
 
 
 def check_lent_no_more(times: Times, leader: Leader) -> None:
-    """S4: where the daemon ends its sessions, each stream stays with the last one that held it.
+    """S4: while the daemon ends its sessions, each stream stays with its last session.
 
     Raises:
         Violation: one is lent on, and the next daemon keeps it for another.
@@ -148,7 +148,7 @@ def check_lent_no_more(times: Times, leader: Leader) -> None:
 
 
 def check_gathered(leader: Leader, now_ms: int, commit_took_ms: int) -> None:
-    """I17: what was reported waits for its commit no longer than reports gather.
+    """I17: a report waits for its commit no longer than reports gather.
 
     Raises:
         Violation: more than that would come again after a crash.

@@ -1,6 +1,6 @@
-"""What is durable, and what may be said because of it.
+"""The durable state, and what may be said because of it.
 
-Invariant: it learns of a commit at the moment at which that takes effect, so what a leader says is
+Invariant: it learns of a commit at the moment when that takes effect, so a leader's messages are
 judged by what would be left if everything died right now.
 """
 
@@ -39,14 +39,14 @@ _NOTHING: Mapping[str, Any] = {
     "acked_count": 0, "filtered_count": 0, "lost_count": 0, "damaged_count": 0, "moved_count": 0,
     "retried_count": 0, "marked_below": 0,
 }  # fmt: skip
-"""What a row of a stream says of which nothing is known."""
+"""The row of a stream without a row."""
 
 GroupStream = tuple[int, StreamId]
 """A group and a stream of it."""
 
 
 class Ledger:
-    """Progress and grants as the store has them."""
+    """Progress and grants in the store."""
 
     def __init__(self) -> None:
         self._progress: dict[GroupStream, ProgressRow] = {}
@@ -56,19 +56,20 @@ class Ledger:
         self._pending: dict[GroupStream, PendingMoveRow] = {}
         """Moves that operations wait for."""
         self._moved: dict[GroupStream, tuple[int, Progress]] = {}
-        """Up to which grant epoch cursors were moved since, and all that was durable before."""
+        """The grant epoch up to which cursors were moved, and all that was durable before."""
         self._authors: dict[int, tuple[Sequence[Write], int, int]] = {}
-        """Commits under way by their identity, each kept, so that no other gets the same."""
+        """Commits under way by their identity, kept so that no other one gets the same."""
 
     def expect(self, writes: Sequence[Write], group_id: int, leader_epoch: int) -> None:
         """A leader asks for a commit."""
         self._authors[id(writes)] = writes, group_id, leader_epoch
 
     def take(self, writes: Sequence[Write]) -> list[tuple[MadeMoveRow, PendingMoveRow]]:
-        """A commit took effect; returns the moves of cursors in it, and what asked for them.
+        """A commit took effect; returns its moves of cursors, and the operations that asked for
+        them.
 
         Raises:
-            Violation: what it says of hand-outs is less than before, or its leader leads no more.
+            Violation: it forgets hand-outs, or its leader leads no more.
         """
         _, led, leader_epoch = self._authors.pop(id(writes), (writes, 0, 0))
         if leader_epoch < self._leader_epochs.get(led, 0):
@@ -109,7 +110,7 @@ class Ledger:
     def _take_progress(self, row: ProgressRow, stream: StreamId, made: MadeMoveRow | None) -> None:
         lent = row.group_id, stream
         before = self._progress.get(lent)
-        # Of a stream that was born after its group there was no row.
+        # A stream that was made after its group had no row.
         before = before or replace(row, **_NOTHING)
         check_written_move(before, row, made, self._pending.get(lent))
         check_known(before, row, made)
@@ -128,7 +129,7 @@ class Ledger:
     ) -> None:
         """S24: an operation is called done once all that it asked for is durable.
 
-        ``left``: the streams that it has not moved; ``cancelled``: those where it need not.
+        ``left``: the streams that it has not moved; ``cancelled``: those that it need not move.
 
         Raises:
             Violation: a move is pending, or was not made though nobody cancelled it.
@@ -139,7 +140,7 @@ class Ledger:
                 raise Violation("S24", f"operation {number} is not done: {stream} was not moved")
 
     def check_said(self, group_id: int, leader: Leader, message: ToBorrower) -> None:
-        """S3, S2: a grant, a final answer, a progress leave only once they are durable.
+        """S3, S2: a grant, a final answer or progress is sent only once it is durable.
 
         Raises:
             Violation: this message promises more than the store has.
@@ -165,8 +166,8 @@ class Ledger:
                 raise Violation("S3", f"sent before its version is durable: {message}")
 
     def check_kept(self, group_id: int, stream: StreamId, said: Progress, grant_epoch: int) -> None:
-        """S2: of what leaders, sessions and users are told is durable under a grant, all is, or was
-        until an operator moved the cursor.
+        """S2: everything that leaders, sessions and users were told is durable under a grant is
+        durable, or was until an operator moved the cursor.
 
         Raises:
             Violation: it is not.

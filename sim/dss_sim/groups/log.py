@@ -2,12 +2,12 @@
 
 For each stream it keeps the readable frames. A frame is here once it is as durable as its topic
 asks. Damaged frames are left out, so offsets between two frames are damaged, as in the real index,
-unless they are known to be *lost*: the machine lost them, or they were never given. Of a frame on
-bad *sectors* nobody knows anything: a read ends before it, and one that begins at it fails. A read
-is gathered by the real `ChunkBuilder`. What disks and producers do to the log is in
-`log_writer` and `topic_file`.
+unless they are known to be *lost*: the machine lost them, or they were never assigned. A frame on
+bad *sectors* cannot be judged: a read ends before it, and one that begins at it fails. The real
+`ChunkBuilder` gathers a read. `log_writer` and `topic_file` play what disks and producers do to the
+log.
 
-What is read of a frame is a stand-in of 12 bytes, that has the keys of its records::
+The content of a frame is a stand-in of 12 bytes, with the keys of its records::
 
     u32 base offset << 4 | records, little-endian    8 bytes, one a record: its key
 
@@ -33,7 +33,7 @@ _FRAME = struct.Struct(f"<I{FRAME_RECORDS_MAX}s")
 _RECORDS_BITS = 4
 _NO_KEY = 0xFF
 _KEYS: tuple[Key, ...] = ("", *map(chr, range(1, _NO_KEY)), None)
-"""By code."""
+"""The keys, by code."""
 _CODES: Mapping[Key, int] = {key: code for code, key in enumerate(_KEYS)}
 
 _READ_BYTES = FRAMES_A_READ * _FRAME.size
@@ -46,18 +46,18 @@ class SimulatedStream:
 
     def __init__(self) -> None:
         self.frames: list[Range] = []
-        """Those that can be read, in order."""
+        """The readable frames, in order."""
         self.bases: list[int] = []
         self.stand_ins: dict[int, bytes] = {}
-        """What is read of each frame, by its base."""
+        """The stand-in of each frame, by its base."""
         self.end = 0
         self.lost: list[Range] = []
         self.sectors: set[int] = set()
-        """The bases of frames that cannot be read, for good."""
+        """The bases of frames whose reads fail for good."""
         self.watchers: dict[int, Callable[[], None]] = {}
 
     def fill(self, chunk: ChunkBuilder, every: int) -> None:
-        """Gather what lies from the chunk's place on."""
+        """Gather frames from the chunk's place on."""
         number = max(bisect_right(self.bases, chunk.at) - 1, 0)
         while not chunk.full and chunk.at < self.end:
             before = chunk.at
@@ -76,7 +76,7 @@ class SimulatedStream:
             assert chunk.full or chunk.at > before, "a read stands still"
 
     def _pass(self, chunk: ChunkBuilder, to: int) -> None:
-        """Pass over offsets that no frame has, as far as they are alike."""
+        """Pass over offsets without a frame, as far as they are of one kind."""
         for start, end in self.lost:
             if start <= chunk.at < end:
                 chunk.lose(min(end, to))
@@ -101,12 +101,12 @@ class SimulatedLog:
         self._streams: dict[StreamId, SimulatedStream] = {}
         self._watched = 0
         self.unreadable_until_us: dict[StreamId, int] = {}
-        """Reads of the stream fail before."""
+        """Reads of the stream fail before this time."""
 
     # Its writer's side
 
     def create(self, streams: Sequence[StreamId]) -> None:
-        """Streams are born, empty."""
+        """Make empty streams."""
         for stream in streams:
             self._streams[stream] = SimulatedStream()
 
@@ -132,7 +132,7 @@ class SimulatedLog:
         self._streams[stream].sectors.update(base for base, _ in frames)
 
     def lose(self, stream: StreamId, start: int, end: int) -> None:
-        """From an offset on nothing is left, and the stream goes on at another."""
+        """Nothing is left from an offset on, and the stream goes on at another one."""
         found = self._streams[stream]
         kept = bisect_left(found.bases, start)
         del found.frames[kept:], found.bases[kept:]
@@ -140,7 +140,7 @@ class SimulatedLog:
         found.end = end
 
     def claim(self, stream: StreamId, end: int) -> None:
-        """The stream goes on at an offset, because bad bytes may have held those before it."""
+        """The stream goes on at a higher offset, because bad bytes may have held those below it."""
         self._streams[stream].end = end
 
     def remove(self, streams: Sequence[StreamId]) -> None:
@@ -159,7 +159,7 @@ class SimulatedLog:
         return Bounds(0, self._streams[stream].end, 0)
 
     def frames(self, stream: StreamId) -> Sequence[Range]:
-        """Those that can be read, in order."""
+        """The readable frames, in order."""
         return self._streams[stream].frames
 
     def watch(self, stream: StreamId, grown: Callable[[], None]) -> Callable[[], None]:
@@ -175,7 +175,7 @@ class SimulatedLog:
         return stop
 
     def read(self, asked: Read, every: int) -> ChunkRead | ReadFailed:
-        """Some frames from an offset on. Offsets that ``every`` divides are masked; 0: none."""
+        """Some frames from an offset on. Offsets divisible by ``every`` are masked; 0: none."""
         grant, at = asked.grant, asked.offset
         found = self._streams.get(asked.stream)
         if found is None or at >= found.end:
@@ -200,7 +200,7 @@ class SimulatedLog:
 
 
 def masked(every: int, start: int, end: int) -> Ranges:
-    """The offsets of ``[start, end)`` that a filter rejects, in these runs."""
+    """The offsets of ``[start, end)`` that a filter rejects, within these runs."""
     if not every:
         return ()
     first = -(-start // every) * every
@@ -214,7 +214,7 @@ def _stand_in(base: int, keys: Sequence[Key]) -> bytes:
 
 
 def cut_frames(frames: bytes) -> FrameSpans:
-    """Where consecutive stand-ins lie."""
+    """The places of consecutive stand-ins."""
     heads = [head for head, _ in _FRAME.iter_unpack(frames)]
     at = list(range(0, len(frames) + 1, _FRAME.size))
     bases = [head >> _RECORDS_BITS for head in heads]

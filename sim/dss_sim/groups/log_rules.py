@@ -1,8 +1,8 @@
-"""What a log promises to producers and readers, judged by what it stored and what it answered.
+"""The promises of a log to producers and readers, judged by what it stored and answered.
 
-It keeps of each stream where it ends, which offsets hold nothing and which keys its records have,
-and of each producer what it stored there. Damage and the loss of a machine excuse what they took
-along, and nothing else.
+For each stream it keeps its end, the offsets without a record and the keys of its records; for each
+producer, what it stored there. Damage and the loss of a machine excuse exactly the records that
+they took.
 """
 
 from collections import defaultdict
@@ -22,11 +22,11 @@ from dss_sim.groups.history import (
 from dss_sim.groups.violation import Violation
 
 Place = tuple[int, int]
-"""Base and records."""
+"""The base and the number of records."""
 
 
 class _Sent:
-    """What one producer has in one stream, by sequence."""
+    """The frames of one producer in one stream, by sequence."""
 
     __slots__ = ("contents", "damaged", "last", "stored")
 
@@ -35,31 +35,31 @@ class _Sent:
         self.damaged: dict[int, Place] = {}
         """Frames that cannot be read any more, and may be answered either way."""
         self.contents: dict[tuple[int, tuple[Key, ...]], int] = {}
-        """The sequence under which each of its frames is stored. A frame that was routed anew is
-        in parts, each with other keys."""
+        """The sequence under which each of its frames is stored. A frame that was routed anew is in
+        parts, each with other keys."""
         self.last = -1
-        """Of those that are stored and were not lost."""
+        """The newest frame that is stored and not lost."""
 
 
 class _KeySent:
-    """What one producer has in one topic of one key, over all its storage topics."""
+    """The records of one producer with one key in one topic, over all its storage topics."""
 
     __slots__ = ("last", "places")
 
     def __init__(self) -> None:
         self.places: dict[int, tuple[str, int]] = {}
-        """Stream and base of each of its frames that has the key, by content."""
+        """Stream and base of each of its frames with the key, by content."""
         self.last = -1
-        """The newest content that is stored and was not lost."""
+        """The newest content that is stored and not lost."""
 
 
 class LogRules:
-    """Takes what is told of the log."""
+    """Takes the events of the log."""
 
     def __init__(self) -> None:
         self.ends: dict[str, int] = {}
         self.holes: defaultdict[str, list[Range]] = defaultdict(list)
-        """Offsets that hold nothing: damaged, lost, or never given."""
+        """Offsets without a record: damaged, lost, or never assigned."""
         self._sent: defaultdict[str, defaultdict[str, _Sent]] = defaultdict(
             lambda: defaultdict(_Sent)
         )
@@ -67,7 +67,7 @@ class LogRules:
         """By topic, producer and key."""
         self._durability: dict[str, str] = {}
         self._keys: defaultdict[str, dict[int, Key]] = defaultdict(dict)
-        """Of each stream, by offset; the key of a missing offset is not known."""
+        """The keys of each stream, by offset; the key of a missing offset is unknown."""
         self._hurt: set[str] = set()
         """Storage topics that lost something: their producers may be left in doubt."""
 
@@ -82,7 +82,7 @@ class LogRules:
         )
 
     def offsets_of(self, stream: str, key: Key) -> list[int]:
-        """Of a stream, the offsets whose records have the key, in order."""
+        """The offsets of a stream whose records have the key, in order."""
         return [at for at, each in self._keys[stream].items() if each == key]
 
     def appended(self, event: Appended) -> None:
@@ -152,7 +152,7 @@ class LogRules:
             raise Violation("S20", f"appended with key {keys[event.offset]!r}: {event}")
 
     def published(self, event: Published) -> None:
-        """S7: what is acknowledged lies where the producer was told, the first time and again.
+        """S7: an acknowledged frame is where the producer was told, the first time and again.
 
         Raises:
             Violation: it does not.
@@ -164,7 +164,7 @@ class LogRules:
             raise Violation("S7", f"it lies at {found} (base, records): {event}")
 
     def unpublished(self, event: Unpublished) -> None:
-        """S7, S8: what is refused is not stored; an answer is forgotten only with what was stored.
+        """S7, S8: a refused frame is not stored; an answer is forgotten only with its frame.
 
         Raises:
             Violation: it is stored, or nothing explains the answer.
@@ -178,12 +178,12 @@ class LogRules:
             raise Violation("S7", f"refused, and yet stored: {event}")
 
     def damaged(self, event: Damaged) -> None:
-        """The disk took what lies there."""
+        """The disk lost the records there."""
         for sent, sequence, place in self._taken(event):
             sent.damaged[sequence] = place
 
     def lost(self, event: Lost) -> None:
-        """S7: the machine takes along only what was as durable as it.
+        """S7: a machine loses only frames that were as durable as it.
 
         Raises:
             Violation: it took more.
@@ -194,7 +194,7 @@ class LogRules:
             sent.damaged.pop(sequence, None)
 
     def _taken(self, event: Damaged | Lost) -> list[tuple[_Sent, int, Place]]:
-        """Take out the frames at these offsets; returns whose they were."""
+        """Remove the frames at these offsets; returns their producers."""
         stream, start, end = event.stream, event.start, event.end
         self.ends[stream] = max(self.end(stream), end)
         self.holes[stream].append((start, end))
@@ -214,7 +214,7 @@ class LogRules:
         return taken
 
     def _forget_order(self, stream: str, base: int) -> None:
-        """A frame is there no more."""
+        """A frame no longer exists."""
         for (topic, _, _), sent in self._of_keys.items():
             if topic == _topic(stream):
                 sent.places = {

@@ -1,7 +1,7 @@
 """Scripted runs in which the daemon or its machine dies at every step of every group commit.
 
-The scripts are about producers and disks; their network is sound, and there are no other faults
-than those that the scripts name.
+The scripts are about producers and disks; their network is sound, and the only faults are those
+that the scripts name.
 """
 
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ from dss_sim.groups.timed_events import APPENDS_BY
 
 BEGIN = at(10, "begin")
 ROT = 2 * APPENDS_BY
-"""The last frame that may, with its header and the marks."""
+"""The last frame of a script at which it may die, with its header and the marks."""
 
 
 def death_points(scenario: Scenario) -> Iterator[Plan]:
-    """The scenario with each death in a group commit that it can have."""
+    """The scenario with each possible death in a group commit."""
     for step in range(1, run(scenario.plan).writer_steps + 1):
         for power in (False, True):
             yield replace(scenario.plan, dies=Dies(step, power))

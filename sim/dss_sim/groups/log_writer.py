@@ -7,8 +7,8 @@
                           └ the disk is full: all of the batch is refused and taken back
 
 Invariant: nothing is shown or answered before it is as durable as its topic asks, and nothing at
-all once the disk has failed: then the whole daemon dies at once. What survives a death is read
-again by `TopicFile.restart`, and told before anybody can read it.
+all once the disk has failed: then the whole daemon dies at once. `TopicFile.restart` reads again
+what survives a death, and it is reported before anybody can read it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ ROLL_SHARE = 0.05
 
 Outcome = FirstAnswer | DssError
 Answered = Callable[[Outcome, bool], None]
-"""Told what became of a frame, and whether it is a repeat."""
+"""Called with the outcome of a frame, and whether it is a repeat."""
 
 
 class Asked(NamedTuple):
@@ -50,18 +50,18 @@ class Asked(NamedTuple):
 
     stream: StreamId
     call: int
-    """Which brought it."""
+    """The connection that brought it."""
     producer_id: bytes
     sequence: int
     content: int
-    """Which of the producer's frames it is, whatever sequence it has now."""
+    """The number of the frame at its producer, whatever sequence it has now."""
     keys: tuple[Key, ...]
-    """Of its records."""
+    """The keys of its records."""
     answered: Answered
 
 
 Placed = tuple[Asked, Outcome, bool]
-"""A frame of a batch, what will be answered, and whether it is a repeat."""
+"""A frame of a batch, its answer, and whether it is a repeat."""
 
 
 class Writer:
@@ -70,11 +70,11 @@ class Writer:
     def __init__(self, world: "World") -> None:
         self.up = True
         self.steps = 0
-        """Of all batches: each is written, then synced."""
+        """The steps of all batches: each batch is written, then synced."""
         self.dies = world.plan.dies
         self.full_until_us = 0
         self.sync_fails = False
-        """The next one does."""
+        """Whether the next step finds the disk full."""
         self._world = world
         self._chance = world.chance.of("disk")
         self._files: dict[int, TopicFile] = {}
@@ -172,7 +172,8 @@ class Writer:
         for number, file in self._files.items():
             back = file.take_back(firsts[number])
             refused.update((number, frame.partition, frame.base) for frame in back)
-        # A repeat within the batch was answered by what is taken back, so it is refused as well.
+        # A repeat within the batch was answered by a frame that is taken back, so it is refused
+        # too.
         return [
             (asked, DiskFull(), False)
             if isinstance(outcome, FirstAnswer) and (*asked.stream, outcome.base_offset) in refused
@@ -224,7 +225,7 @@ class Writer:
             self._commit()
 
     def _show(self, file: TopicFile, frame: Frame) -> None:
-        """Tell of a frame before sessions can hear of it, and let them read it."""
+        """Report a frame before sessions can hear of it, and let them read it."""
         world = self._world
         stream = StreamId(file.storage_topic_id, frame.partition)
         producer = world.producer_names[frame.producer_id]
@@ -234,7 +235,7 @@ class Writer:
         world.log.enter(stream, frame.base, frame.keys)
 
     def _raise_ceilings(self, file: TopicFile) -> None:
-        """Appends do not wait for it: a frame above the ceiling is synced before it is shown."""
+        """Appends do not wait for this: a frame above the ceiling is synced before it is shown."""
         number = file.storage_topic_id
         if number not in self._raising and (ceilings := file.low_ceilings()):
             self._raising.add(number)
@@ -257,7 +258,7 @@ class Writer:
     # Dying and coming back
 
     def close(self) -> None:
-        """The daemon stops in order: what was handed over is stored and answered first."""
+        """The daemon stops in order: frames that were handed over are stored and answered first."""
         while self._batch is not None:
             self._written(self.lives)
         if self.up:
@@ -284,7 +285,7 @@ class Writer:
         self._raising.clear()
 
     def restart(self) -> None:
-        """The daemon starts: what survived can be read, before anybody reads."""
+        """The daemon starts: what survived becomes readable, before anybody reads."""
         if self.up:
             return
         self.up = True
@@ -307,7 +308,7 @@ class Writer:
             world.log.lose(stream, start, end)
 
     def rot(self, stream: StreamId, at: int, count: int, *, heads: bool, marks: bool) -> None:
-        """Frames of a stream become unreadable, from the n-th on of those that may."""
+        """Some frames of a stream become unreadable, from the n-th possible one on."""
         world = self._world
         file = self._files[stream.storage_topic_id]
         if marks:
@@ -319,7 +320,7 @@ class Writer:
         world.log.damage(stream, [(frame.base, frame.end) for frame in gone])
 
     def lose_sectors(self, stream: StreamId, at: int, count: int) -> None:
-        """Reads of frames of a stream fail from now on, from the n-th on of those that may."""
+        """Reads of some frames of a stream fail from now on, from the n-th possible one on."""
         world = self._world
         gone = self._files[stream.storage_topic_id].durable(stream.partition, at, count)
         for frame in gone:

@@ -1,6 +1,6 @@
 """What must hold inside the machines after every step, whatever came before.
 
-These look at states that no observer outside sees; what observers see is judged by the `Checker`.
+These rules look at states that no outside observer sees; the `Checker` judges what observers see.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,10 +29,10 @@ from dssd.store.port import Put, Write
 from dssd.store.rows import ProgressRow
 
 LATE_MS = 100
-"""Events may come so late after they were due."""
+"""How late events may be after they were due."""
 
 ANSWERED_WITHIN_MS = 4_000
-"""After heal: two resends at the longest interval, a slow commit, and the latency."""
+"""The time after heal for two resends at the longest interval, a slow commit, and the latency."""
 
 # Leaders
 
@@ -68,16 +68,16 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
     """
     lent = leader.streams[stream]
     if lent.state is not StreamState.REVOKING or lent.since_ms != now_ms or lent.move is not None:
-        # Sent again, or over since; members may have come and gone since it was decided. Or an
+        # Sent again, or over since; members may have come and gone since the decision. Or an
         # operation asks for it, and it goes back.
         return
     if lent.heir == lent.holder and lent.cancelled_moves:
-        # So it does where the operation was cancelled since, before its holder was asked.
+        # The same if the operation was cancelled since, before its holder was asked.
         return
     if _is_operated(leader, stream) or (lent.keeps_order and (lent.is_read() or lent.is_closed)):
         return
     if lent.heir == lent.holder or any(
-        # Deciding anew changes heirs, but not since when a stream is on its way to them.
+        # A new decision changes heirs, but not when a stream began to change hands.
         each.state is StreamState.REVOKING and each.since_ms == now_ms and each.heir == lent.holder
         for each in leader.streams.values()
         if each.move is None
@@ -98,7 +98,7 @@ def check_moved(leader: Leader, stream: StreamId, now_ms: int) -> None:
 
 
 def _check_shard_moved(leader: Leader, moved: LentStream, shared: Sequence[LentStream]) -> None:
-    """The same, where what is fair is counted in shards."""
+    """The same rule, with shares counted in shards."""
     owners: dict[int, set[BorrowerId | None]] = {}
     assert leader.shards.slicing is not None
     for lent in shared:
@@ -115,7 +115,7 @@ def _is_shared_out(lent: LentStream) -> bool:
 
 
 def _is_operated(leader: Leader, stream: StreamId) -> bool:
-    """Whether an operator, not balance, may be why the stream moves."""
+    """Whether an operator, not balance, may be the reason for the move."""
     pins = any(lent.pinned_session_id is not None for lent in leader.streams.values())
     asked = stream in leader.hand_overs.open or bool(leader.evictions.by_member)
     cut = leader.shards.waiting or leader.shards.former
@@ -123,7 +123,7 @@ def _is_operated(leader: Leader, stream: StreamId) -> bool:
 
 
 def check_repeated(leader: Leader, now_ms: int, said_ms: Mapping[StreamId, int]) -> None:
-    """I11: a grant, a revoke, the end of one is said again until it is answered.
+    """I11: a grant, a revoke or its end is sent again until it is answered.
 
     Raises:
         Violation: one was last said too long ago.
@@ -142,7 +142,7 @@ def check_deadlines(leader: Leader, now_ms: int) -> None:
     """I13, I16: a lease, and a grant or a revoke that is not answered, end by their deadline.
 
     Raises:
-        Violation: one has not.
+        Violation: one has not ended.
     """
     if leader.state is not LeaderState.LEADING:
         return
@@ -162,7 +162,7 @@ def check_deadlines(leader: Leader, now_ms: int) -> None:
 
 
 def _grace_ms(leader: Leader, lent: LentStream) -> int:
-    """What an operator gives its holder."""
+    """The grace that an operator gives its holder."""
     eviction = leader.evictions.by_member.get(lent.holder or b"")
     return 0 if eviction is None or eviction.grace_ms is None else eviction.grace_ms
 
@@ -170,10 +170,10 @@ def _grace_ms(leader: Leader, lent: LentStream) -> int:
 def check_answered(
     leader: Leader, now_ms: int, healed_ms: int, lives: Callable[[BorrowerId], bool], revoke_ms: int
 ) -> None:
-    """L1: once all has healed, a living holder is not waited for longer than resends take.
+    """L1: after heal, a living holder is not waited for longer than resends take.
 
     Raises:
-        Violation: a stream stands in a state that something lost would explain.
+        Violation: a stream is in a state that only a lost message would explain.
     """
     if leader.state is not LeaderState.LEADING:
         return
@@ -192,7 +192,7 @@ def check_answered(
 
 
 def check_written(records: Iterable[StreamRecord], writes: Iterable[Write]) -> None:
-    """S6: what a takeover would read is what the leader wanted kept.
+    """S6: a takeover would read what the leader wanted to keep.
 
     Raises:
         Violation: a row does not say what its record says.
@@ -216,10 +216,10 @@ def check_written(records: Iterable[StreamRecord], writes: Iterable[Write]) -> N
 
 
 def check_window(window: DeliveryWindow, frame_records_max: int) -> None:
-    """S12: credit is never negative, and what is out exceeds it by no more than what is kept.
+    """S12: credit is never negative, and records out exceed it by no more than is reserved.
 
-    That is a reserve for each subscription, a part for what comes again, and the rest of a frame
-    for each of both. What is new of one subscription exceeds it by less than one frame.
+    That is a reserve for each subscription, a part for redeliveries, and the rest of a frame for
+    each of both. New records of one subscription exceed it by less than one frame.
 
     Raises:
         Violation: it does not hold.
@@ -243,13 +243,13 @@ def check_window(window: DeliveryWindow, frame_records_max: int) -> None:
 
 
 def records_of(delivery: Deliver) -> int:
-    """How many records it brings to the user."""
+    """How many records the delivery has for the user."""
     masked = total(clipped(delivery.mask, delivery.base, delivery.end))
     return delivery.end - delivery.base - masked
 
 
 def check_blame(delivery: Deliver, credit_records: int) -> None:
-    """S10: records that come again come in runs halved at each attempt, so one is blamed soon.
+    """S10: redelivered records come in runs halved at each attempt, so one is blamed soon.
 
     Raises:
         Violation: more come together.

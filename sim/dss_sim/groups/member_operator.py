@@ -1,9 +1,9 @@
 """Operators who hand streams over, end members and keep clients out, at random.
 
-An operation is durable from the moment at which it is asked for, as its row is; what a leader has
-not concluded, the next one is asked for again. One runs on a group at a time. Invariant: this
-decides nothing that a leader decides, and looks at one only to name what is there, and to judge
-what it calls done. Names are those of docs/proof/groups-simulator.md::
+An operation is durable from the moment when it is asked for, like its row; what a leader has not
+concluded, the next one is asked for again. One runs on a group at a time. Invariant: this decides
+nothing that a leader decides, and looks at one only to name existing things, and to judge what it
+calls done. Names are those of docs/proof/groups-simulator.md::
 
     O1  who was evicted is no member when that is done; a banned client is none before its ban ends
     O2  a transfer is done when its taker has the stream and the stored row pins it there, or when
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 BANNED_MS = (100, 3_000)
 GRACES_MS = (None, None, 0, 300, GRACE_MS_MAX)
 WALL_MS = 1_700_000_000_000
-"""When a run begins, by the wall clock."""
+"""The wall-clock time when a run begins."""
 LOOK_AGAIN_US = 200_000
-"""How often it is looked whether a healed group is wound up."""
+"""How often a healed group is checked for winding up."""
 
 
 class OperatorClock:
@@ -72,11 +72,11 @@ class MemberOperator:
         self._clock = OperatorClock(world)
         self._numbers = 1 << 32
         self._asked: dict[int, dict[int, Instruction]] = {}
-        """Not concluded, by group."""
+        """Operations that are not concluded, by group."""
         self._cancelled: set[int] = set()
-        """What of it is not to be begun."""
+        """Parts of them that were cancelled."""
         self._out: dict[tuple[int, str], int] = {}
-        """Clients that are kept out, once their eviction is done, until when."""
+        """Clients that are kept out after their eviction, and until when."""
 
     # What operators ask for
 
@@ -100,7 +100,7 @@ class MemberOperator:
             self._ask(group, RevokeGrant(self._next(), lent.stream, giver.session_id))
 
     def unpin(self, group: GroupRow) -> None:
-        """A random stream that is pinned."""
+        """Unpin a random pinned stream."""
         leader = self._leader(group)
         if leader is None:
             return
@@ -109,14 +109,14 @@ class MemberOperator:
             self._ask(group, Unpin(self._next(), lent.stream, lent.pinned_session_id))
 
     def rebalance(self, group: GroupRow) -> None:
-        """At most so many moves."""
+        """Rebalance with at most so many moves."""
         leader = self._leader(group)
         if leader is not None:
             moves = planned_hand_overs(leader, self._chance.randint(1, 4))
             self._ask(group, Rebalance(self._next(), moves))
 
     def evict(self, group: GroupRow) -> None:
-        """A random member, now and then with a ban."""
+        """Evict a random member, now and then with a ban."""
         leader = self._leader(group)
         if leader is None or group.session_id is not None:
             return
@@ -130,11 +130,11 @@ class MemberOperator:
         self._ask(group, Evict(number, *ids, "stuck", grace_ms, ban))
 
     def repeat(self, group: GroupRow) -> None:
-        """What runs is asked for once more."""
+        """Ask once more for the running operation."""
         self.repeat_on(group.group_id)
 
     def cancel(self, group: GroupRow) -> None:
-        """What runs is not to be begun any more; a ban is not taken back so."""
+        """Cancel the running operation; this does not lift a ban."""
         for number, instruction in self._asked.get(group.group_id, {}).items():
             if not isinstance(instruction, Evict) or instruction.ban is None:
                 self._cancelled.add(number)
@@ -186,11 +186,11 @@ class MemberOperator:
         return [*asked.values(), *cancelled]
 
     def bans(self, group_id: int) -> tuple[Ban, ...]:
-        """What a leader that takes over finds."""
+        """The bans for a leader that takes over."""
         return at_once(stored_bans(self._world.store.rows, group_id, self._clock))
 
     def resume(self) -> None:
-        """The daemon is up again, and goes on with what had not ended."""
+        """The daemon is up again, and continues unfinished operations."""
         for group_id in list(self._asked):
             self.repeat_on(group_id)
 
@@ -204,13 +204,13 @@ class MemberOperator:
         self._asked.pop(group_id, None)
 
     def unended(self) -> list[Instruction]:
-        """O4: what is not done."""
+        """O4: operations that are not done."""
         return [each for asked in self._asked.values() for each in asked.values()]
 
     # What is judged
 
     def concluded(self, group_id: int, number: int, leader: Leader) -> None:
-        """A leader says that it is done.
+        """A leader says that an operation is done.
 
         Raises:
             Violation: it is not.
@@ -260,7 +260,7 @@ class MemberOperator:
     # The end
 
     def wind_up(self) -> None:
-        """Take pins away and rebalance until nothing is left to do, so that shares are equal."""
+        """Unpin and rebalance until nothing is left to do, so that shares are equal."""
         if not self._numbers & 0xFFFFFFFF:
             return
         for group in list(self._world.groups.values()):

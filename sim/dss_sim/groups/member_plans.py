@@ -1,7 +1,7 @@
-"""When operators hand streams over and end members: drawn apart, so that no other plan changes.
+"""When operators hand streams over and evict members: drawn apart, so that no other plan changes.
 
-Invariant: hand-overs are orderly, so they make no record come twice where a plan is strict; an
-eviction is not, because its grace may be shorter than what users take.
+Invariant: hand-overs are orderly, so no record comes twice where a plan is strict; an eviction is
+not, because its grace may be too short for some users.
 """
 
 from random import Random
@@ -11,16 +11,16 @@ CANCEL = "cancel_asked"
 HAND_OVERS = frozenset({"transfer", "revoke_grant", "unpin", "rebalance", "ask_again", CANCEL})
 CANCELLED_SHARE = 0.4
 CANCELLED_WITHIN_US = 30_000
-"""Soon enough that something may not have begun."""
+"""The delay of a cancellation: short enough that something may not have begun."""
 OPERATED_SHARE = 1 / 4
-"""The share of runs in which operators do this."""
+"""The share of runs with such operators."""
 ASKED_MAX = 8
 GRACE_MS_MAX = 5_000
-"""The longest that an operator lets an evicted member go on."""
+"""The longest grace that an operator gives an evicted member."""
 
 
 def operations(seed: int, begins_us: int, ends_us: int) -> list[tuple[int, str, int]]:
-    """When which of them is asked for, and of whom; in most runs none is."""
+    """When which operation is asked for, and for whom; in most runs there is none."""
     chance = Random(f"{seed}/members operated")
     if chance.random() >= OPERATED_SHARE:
         return []

@@ -17,16 +17,16 @@ from dssd.machines.start_point import OFFSET_MAX
 from dssd.store.rows import MadeMoveRow, PendingMoveRow, ProgressRow
 
 KINDS = ("attempts", "failures", "doubts", "rests")
-"""What rows of progress say of records that are not acknowledged."""
+"""The columns of progress rows about unacknowledged records."""
 
 
 def check_written_move(
     before: ProgressRow, after: ProgressRow, made: MadeMoveRow | None, asked: PendingMoveRow | None
 ) -> None:
-    """S25: a cursor moves where an operation asked for it, as it asked, and once.
+    """S25: a cursor moves only if an operation asked for it, as it asked, and once.
 
     Raises:
-        Violation: it moves by itself, or says that it moved and did not.
+        Violation: it moves by itself, or claims a move that was not made.
     """
     number = after.cursor_generation
     if made is None and number == before.cursor_generation:
@@ -40,11 +40,12 @@ def check_written_move(
 
 
 def check_known(before: ProgressRow, after: ProgressRow, made: MadeMoveRow | None) -> None:
-    """S10, S14, S21: what is durable of hand-outs never falls, but where records are reopened; what
-    progress newly covers was counted once, as one kind; and what may have been seen stays marked.
+    """S10, S14, S21: durable hand-outs are never forgotten, except for reopened records; offsets
+    that progress newly covers are counted once, as one kind; and records that may have been seen
+    stay marked.
 
     Raises:
-        Violation: it did, or was not.
+        Violation: one of these does not hold.
     """
     newly = _covered(progress_of(after)) - _covered(progress_of(before))
     counted = sum(fate_of(after).counts) - sum(fate_of(before).counts)

@@ -1,8 +1,8 @@
 """How messages of the group protocol travel: lost, doubled, late, out of order, or not at all.
 
-Each direction between two hosts is a link of its own, so a partition may be one-sided. A message
-is an act on the receiving host; a host that crashed meanwhile never sees it, one that was started
-again does, as a datagram is delivered to the process that listens now.
+Each direction between two hosts is a link of its own, so a partition may be one-sided. A message is
+an event on the receiving host. A crashed host never gets it; a restarted one does, like a datagram,
+which goes to the process that listens now.
 """
 
 from dss_sim.groups.randomness import Randomness
@@ -22,7 +22,7 @@ class Network:
         self._latency = chance.of("latency")
         self._blocked_until_us: dict[tuple[str, str], int] = {}
         self.sent = 0
-        """Messages that hosts sent, delivered or not."""
+        """How many messages hosts sent, delivered or not."""
 
     def send(self, source: Host, target: Host, receive: Act) -> None:
         """Let ``receive`` happen on the target, once, twice or never."""

@@ -1,7 +1,7 @@
 """Operators who pause groups and resume them, at random.
 
-A change is durable from the moment at which it is asked for, as its row is; what a leader has not
-concluded, it or the next one is asked for again. Invariant: this decides nothing that a leader
+A change is durable from the moment when it is asked for, like its row; if a leader has not
+concluded it, it or the next leader is asked again. Invariant: this decides nothing that a leader
 decides; it judges what one calls done. Names are those of docs/proof/groups-simulator.md::
 
     P1  from the moment at which a leader calls a pause done until the group is resumed, no user is
@@ -29,17 +29,17 @@ PAUSED_SHARE = 1 / 4
 PAUSES_MAX = 5
 PAUSE_US = (1_000, 3_000_000)
 FROZEN_SHARE = 1 / 3
-"""The share of pauses at which a client stands still."""
+"""The share of pauses during which a client is frozen."""
 FROZEN_BEFORE_US = (0, 3_000)
 APPENDS_BEFORE = 3
 APPENDED_BEFORE_US = (3_000, 15_000)
-"""Of so many frames some have reached the client, and not its user."""
+"""How many frames are sent before: some reach the client, but not its user."""
 FROZEN_US = (5_000, 700_000)
-"""Most are shorter than a client needs to doubt."""
+"""Lengths of pauses: most are shorter than a client's silence before it doubts."""
 
 
 def pauses(seed: int, begins_us: int, ends_us: int) -> list[tuple[int, str, int, int]]:
-    """When which group is paused, which client stands still then, and for how long each.
+    """When which group is paused, which client freezes then, and for how long.
 
     In most runs there is none.
     """
@@ -67,16 +67,16 @@ class PauseOperator:
         self._world = world
         self._numbers = 1 << 40
         self._asked: dict[int, dict[int, bool]] = {}
-        """Not concluded, by group and number: whether it is to be paused."""
+        """Operations that are not concluded, by group and number: whether it pauses."""
         self._paused_by: dict[int, int] = {}
-        """By group: the operation since which it is paused."""
+        """The operation that paused each group."""
         self._quiet: dict[str, int] = {}
-        """Groups that hand out nothing, and by which operation."""
+        """Groups that hand out nothing, and the operation that paused each."""
 
     # What operators ask for
 
     def pause(self, group: GroupRow, for_us: int) -> None:
-        """Pause the group; it is resumed after a while, and when the world heals at the latest."""
+        """Pause the group; it is resumed after a while, at heal at the latest."""
         self._change(group.name, paused=True)
         resume = partial(self._change, group.name, paused=False)
         self._world.schedule.after(for_us, resume)
@@ -107,14 +107,14 @@ class PauseOperator:
     # What leaders ask and say
 
     def asked_of(self, group_id: int) -> list[PauseGroup]:
-        """What a leader of the group is to do, as the group stands now."""
+        """The instruction for a leader of the group, by its present state."""
         paused = any(
             each.paused for each in self._world.groups.values() if each.group_id == group_id
         )
         return [PauseGroup(number, paused) for number in self._asked.get(group_id, {})]
 
     def resume(self) -> None:
-        """The daemon is up again, and goes on with what had not ended."""
+        """The daemon is up again, and continues unfinished operations."""
         for group_id in list(self._asked):
             self.repeat_on(group_id)
 
@@ -140,16 +140,16 @@ class PauseOperator:
         self._quiet.pop(group.name, None)
 
     def unended(self) -> list[int]:
-        """P2: what is not done."""
+        """P2: operations that are not done."""
         return [number for asked in self._asked.values() for number in asked]
 
     # What is judged
 
     def concluded(self, group: GroupRow, number: int) -> None:
-        """A leader says that it is done."""
+        """A leader says that an operation is done."""
         was_pause = self._asked.get(group.group_id, {}).pop(number, False)
         now = self._world.groups.get(group.name)
-        # One that was resumed since is over, also where another paused the group again.
+        # A pause that was ended since is over, even if a later one paused the group again.
         lasts = number >= self._paused_by.get(group.group_id, 0)
         if was_pause and lasts and now is not None and now.paused:
             self._quiet.setdefault(group.name, number)

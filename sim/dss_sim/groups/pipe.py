@@ -1,6 +1,6 @@
 """The connection of a client: whole and in order in both directions, until it is cut.
 
-Invariant: nothing arrives after the cut on the side that has noticed it; what was on its way is
+Invariant: nothing arrives after the cut on a side that has noticed it; messages on their way are
 lost. Each side notices by itself.
 """
 
@@ -16,7 +16,7 @@ LATENCY_US = (100, 1_500)
 
 
 class ClientEnd(Protocol):
-    """Takes what the session says."""
+    """The client's end: takes items of the session."""
 
     def take(self, pipe: "Pipe", item: Down) -> None:
         """An item came."""
@@ -26,7 +26,7 @@ class ClientEnd(Protocol):
 
 
 class SessionEnd(Protocol):
-    """Takes what the client says."""
+    """The session's end: takes items of the client."""
 
     def take(self, item: Up) -> None:
         """An item came."""

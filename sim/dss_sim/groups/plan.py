@@ -1,9 +1,9 @@
-"""What a run is made of, drawn from its seed: a world, a workload, and a choice of faults.
+"""The plan of a run, drawn from its seed: a world, a workload, and a choice of faults.
 
 Each seed enables its own random subset of faults at its own intensities (swarm testing), so some
-runs are calm, some have one fault over and over, some have everything. Whatever happens at a time
-of its own is a `Timed`; what happens to single messages and commits is a rate, asked for by
-`Randomness.strike`. Both can be cut down when a failure is shrunk.
+runs are calm, some have one fault again and again, some have all. An event at a time of its own is
+a `Timed`; a fault of single messages and commits is a rate, asked for by `Randomness.strike`. Both
+can be left out when a failure is shrunk.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,9 +29,9 @@ SECOND_US = 1_000_000
 LEASE_SHARE = 1 / 3
 """The share of groups that speak the lease protocol."""
 STALL_SHARE = 1 / 4
-"""The share of groups that stay before damaged records."""
+"""The share of groups that stall at damaged records."""
 NEGLECT_SHARE = 1 / 2
-"""Of the runs with several groups, the share in which users take nothing of one for a while."""
+"""In runs with several groups, the share in which users neglect one for a while."""
 NEGLECTS_MAX = 3
 SECTORS_SHARE = 1 / 10
 """The share of runs in which some records can never be read again."""
@@ -43,13 +43,13 @@ RESTLESS: Mapping[str, tuple[int, int, int]] = {
     "resubscribe": (3, 0, 0),
     "lose_leader": (1, 0, 0),
 }
-"""What else happens in such a run: how often, and the least and the largest amount."""
+"""Further events of such a run: how often, and the least and the largest amount."""
 AWAY_US = (250_000, 800_000)
-"""Long enough for others to get its streams, and so short that messages about it are under way."""
+"""How long it is away: others get its streams, and messages about it are still under way."""
 LOAD_US = 1 * SECOND_US
 """Members come and records flow, without faults."""
 FAULTS_US = 6 * SECOND_US
-"""Then any fault may strike."""
+"""After this time any fault may strike."""
 
 RATES: Mapping[str, tuple[float, ...]] = {
     "lose": (0.02, 0.1, 0.3),
@@ -77,7 +77,7 @@ FAULTS: Mapping[str, int] = {
     "freeze_session_host": 2,
     "freeze_leader_host": 2,
 }
-"""Faults at a time of their own, and how often one may come in a run."""
+"""Faults at a time of their own, and how often each may come in a run."""
 
 CHANGES: Mapping[str, int] = {
     "join": 2,
@@ -90,7 +90,7 @@ CHANGES: Mapping[str, int] = {
     "remove_topic": 1,
     "destroy_group": 1,
 }
-"""What members and operators do meanwhile."""
+"""Events of members and operators."""
 
 REQUEST_RATES: Mapping[str, tuple[float, ...]] = {"late_request": (0.1, 0.5)}
 """Faults of single requests of producers."""
@@ -105,13 +105,13 @@ LOG_FAULTS: Mapping[str, int] = {
     "cut_producer": 3,
     "kill_producer": 2,
 }
-"""Faults of the disk, the machine and the producers, and how often one may come in a run."""
+"""Faults of the disk, the machine and the producers, and how often each may come in a run."""
 
 LOG_CHANGES: Mapping[str, int] = {"burst": 2}
-"""What producers do besides."""
+"""Further events of producers."""
 
 LOG_ODDS = 0.25
-"""The odds that one of these kinds is part of a run."""
+"""The odds that each of these kinds is part of a run."""
 
 OPERATIONS: Mapping[str, int] = {
     "move_cursors": 4,
@@ -119,25 +119,25 @@ OPERATIONS: Mapping[str, int] = {
     "cancel_moves": 2,
     "instruct_again": 2,
 }
-"""What operators make of cursors, and how often one may come in a run."""
+"""Operations on cursors, and how often each may come in a run."""
 
 OPERATED_SHARE = 1 / 4
 """The share of runs in which operators move cursors."""
 
 OS_SHARE = 0.3
-"""The share of topics that are only as durable as the machine."""
+"""The share of topics of durability os."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Something that happens at a time."""
+    """An event at a time."""
 
     at_us: int
     kind: str
     who: int
     """Which host, client, topic or group: modulo how many there are."""
     amount: int
-    """A duration in µs, a count or another number, as the kind needs."""
+    """A duration in µs, a count or another number, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class CrashPoint:
     effect: int
     """After the effect of this number, counted from 1 over all hosts."""
     whole_daemon: bool
-    """Leaders and sessions die together; else the host that carried it out dies alone."""
+    """Leaders and sessions die together; else only the host that carried it out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class Dies:
     """The daemon dies in the middle of a group commit."""
 
     step: int
-    """Behind the step of the log's writer that has this number, from 1."""
+    """After the step of this number of the log's writer, from 1."""
     power: bool
     """The machine dies with it."""
 
@@ -170,30 +170,30 @@ class GroupPlan:
     earliest: bool
     ack_wait_ms: int
     private: bool
-    """Owned by the session of the first client."""
+    """It is private, owned by the session of the first client."""
     protocol: str = "borrow"
     on_damage: str = "pass"
     queues: RetryPolicy | None = None
-    """How it treats records that fail, where it has queues."""
+    """Its retry policy, if it has queues."""
     shards: int = 0
-    """Into how many it is cut at first; 0: its streams are shared out one by one; `AS_BASE`: as
-    many as the storage topic has for a base that takes records."""
+    """The number of shards at first; 0: its streams are shared out one by one; `AS_BASE`: the base
+    of the storage topic that takes records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run, but for the chance that its seed brings."""
+    """A run, except for the chance that its seed adds."""
 
     seed: int
     partitions: tuple[int, ...]
-    """Of each topic."""
+    """The number of partitions of each topic."""
     groups: tuple[GroupPlan, ...]
     habits: tuple[Habits, ...]
-    """Of each client."""
+    """The habits of each client's user."""
     session_hosts: int
     clocks: tuple[tuple[int, int], ...]
-    """Rate in parts per million and start in ms: of the leaders' host, the sessions' hosts, the
-    clients' hosts."""
+    """Clock rate in parts per million and clock start in ms: of the leaders' host, the sessions'
+    hosts, the clients' hosts."""
     credit_records: int
     credit_bytes: int
     rates: Mapping[str, float]
@@ -205,13 +205,13 @@ class Plan:
     dies: Dies | None = None
     producers: int = 1
     os_topics: frozenset[int] = frozenset()
-    """Those whose records are as durable as the machine, by number."""
+    """Topics of durability os, by number."""
     range_topics: frozenset[int] = frozenset()
-    """Those of the router range, by number."""
+    """Topics of the router range, by number."""
     keepers: frozenset[str] = frozenset()
     """Clients whose programs keep state by shard."""
     limits: tuple[SmallLimit, ...] = ()
-    """Bounds of the daemon that are small in it."""
+    """Bounds of the daemon that are small in this run."""
 
     def kind_of(self, topic: int) -> tuple[str, Router]:
         """The durability and the router of a topic, by its number."""
@@ -226,7 +226,7 @@ def plan_of(seed: int) -> Plan:
 
 
 def unordered_plan_of(seed: int) -> Plan:
-    """The plan of a seed, without the order of keys."""
+    """The plan of a seed without ordered groups."""
     plan = replace(_usual(seed), limits=small_limits(seed, MACHINES))
     plan = _with_neglect(_with_lost_sectors(plan))
     asked = [Timed(*each, 0) for each in operations(seed, LOAD_US, LOAD_US + FAULTS_US)]
@@ -258,7 +258,7 @@ def late_answers(plan: Plan, chance: Random) -> Plan:
 
 
 def _operated(plan: Plan) -> Plan:
-    """The plan, in some runs with operators who move cursors, and often think better of it."""
+    """The plan; in some runs with operators who move cursors, and often undo or cancel that."""
     chance = Random(f"{plan.seed}/operations")
     if chance.random() >= OPERATED_SHARE:
         return plan
@@ -309,7 +309,7 @@ def _with(plan: Plan, more: Sequence[Timed]) -> Plan:
 def _restless(plan: Plan, chance: Random) -> Plan:
     """Few members, and one that goes and comes back: each has the same streams again and again.
 
-    So most of what comes late or twice is about a grant that its receiver has anew.
+    So most late or doubled messages are about a grant that its receiver has anew.
     """
     clients = chance.randint(2, 3)
     ends_us = LOAD_US + FAULTS_US
@@ -341,7 +341,7 @@ def _restless(plan: Plan, chance: Random) -> Plan:
 
 
 def _restless_habits(chance: Random) -> Habits:
-    """Some hold on to records for longer than a revoke waits."""
+    """Habits with some users who keep records for longer than a revoke waits."""
     later, refuse = chance.choice((0.0, 0.3, 0.5)), chance.choice((0.0, 0.1))
     return Habits(later, refuse, sit=chance.choice((0.0, 0.05)), hang=1.0)
 
@@ -358,7 +358,7 @@ def _usual(seed: int) -> Plan:
     clocks = tuple(_clock(chance, skewed=skewed) for _ in range(1 + session_hosts + clients))
     habits = tuple(_habits(chance, calm=calm) for _ in range(clients))
     credit_records, credit_bytes = chance.choice((4, 20, 4_000)), chance.choice((60, 1 << 20))
-    # What is about the log is drawn apart, so that nothing else depends on it.
+    # The plan for the log is drawn apart, so that nothing else depends on it.
     log = Random(f"{seed}/log")
     rates: dict[str, float] = {}
     if not calm:
@@ -378,7 +378,7 @@ def _usual(seed: int) -> Plan:
         tuple(sorted(timed, key=lambda each: each.at_us)),
         timing=LeaderTiming(
             lease_ms=chance.choice((2_000, 6_000)),
-            # Short ones pass within a run, so that what follows from them is seen too.
+            # Short ones end within a run, so that their consequences are seen too.
             revoke_deadline_ms=10_000 if calm else chance.choice((800, 3_000, 10_000)),
             idle_ms=chance.choice((1_500, 30_000)),
         ),
@@ -401,7 +401,8 @@ def _group(seed: int, chance: Random, at: int, topics: int) -> GroupPlan:
 
 
 def _protocol(seed: int, at: int) -> str:
-    """Lease for a third of the groups; drawn apart, so that nothing else depends on it."""
+    """The lease protocol for a third of the groups; drawn apart, so that nothing else depends on
+    it."""
     return "lease" if Random(f"{seed}/protocol/{at}").random() < LEASE_SHARE else "borrow"
 
 

@@ -1,15 +1,15 @@
 """Producers: they publish to streams, and send unanswered frames again.
 
 A producer has one connection for all its queues. The connection keeps the order and may be cut;
-each side notices at its own time. What is sent into a cut is lost, and so are the answers under
-way, but a late request may arrive after requests of the next connection. The producer connects
-again, and sends what is in flight again with the same sequences. Frames that a full disk refused
-are published again a while later, as new ones. A producer that dies leaves what it sent behind; the
-next one has a new id.
+each side notices at its own time. Requests sent into a cut are lost, and so are answers under way,
+but a late request may arrive after requests of the next connection. The producer reconnects, and
+sends everything in flight again with the same sequences. Frames that a full disk refused are
+published again later, as new ones. A dead producer leaves its frames behind; the next one has a new
+id.
 
-A producer follows a topic that moved to another storage topic, as the client's does: it holds the
-queues of the old one until everything in flight has its answer, learns where the topic is, and
-routes the rest anew, the oldest first. What is published meanwhile comes behind that.
+A producer follows a topic that moved to another storage topic, as the client does: it holds the
+queues of the old one until everything in flight has its answer, looks up the topic, and routes the
+rest anew, the oldest first. Records published meanwhile come after that.
 
 Invariant: an answer is told to the history at the moment at which its producer hears it.
 """
@@ -36,10 +36,10 @@ LATE_US = (5_000, 600_000)
 """How long a late request may be under way."""
 RECONNECT_US = (20_000, 300_000)
 AGAIN_US = 150_000
-"""A user waits so long before records that found no room are published again."""
+"""How long a user waits before refused records are published again."""
 
 DESCRIBED_US = (200, 20_000)
-"""How long it takes to learn where a topic is."""
+"""How long it takes to look up a topic."""
 
 
 def new_queue(stream: StreamId) -> AnyFrameQueue:
@@ -62,7 +62,7 @@ class Call:
 
 
 class Producer:
-    """One producer after the other, under one number."""
+    """The producers with one number, one after the other."""
 
     def __init__(self, world: "World", number: int) -> None:
         self.host = Host(world.schedule, f"producer{number}", rate=1_000_000, offset_ms=0)
@@ -71,11 +71,11 @@ class Producer:
         self._chance = world.chance.of(f"producer {number}")
         self._queues: dict[StreamId, AnyFrameQueue] = {}
         self._over: set[StreamId] = set()
-        """Streams that take no more, and that nothing takes over from."""
+        """Streams that take nothing more, and have no successor."""
         self._known: dict[str, int] = {}
-        """By topic, the storage topic that it produces to."""
+        """The storage topic that each topic is produced to."""
         self._held: set[int] = set()
-        """Storage topics that its topics have moved from."""
+        """Storage topics that their topics have left."""
         self._call: Call | None = None
         self._contents = 0
         self._away = 0
@@ -84,7 +84,7 @@ class Producer:
 
     @property
     def settled(self) -> bool:
-        """Whether it heard what became of everything."""
+        """Whether it has the outcome of everything."""
         return not self._away and not any(queue.unsettled() for queue in self._queues.values())
 
     def _begin(self) -> None:
@@ -142,7 +142,7 @@ class Producer:
     # Publishing
 
     def publish(self, stream: StreamId, records: int) -> None:
-        """Store some records as one frame, sooner or later.
+        """Publish some records as one frame.
 
         While an older storage topic of the topic has not answered everything, they go there, and
         move with the rest.
@@ -233,7 +233,7 @@ class Producer:
     # Topics that move
 
     def _end(self, stream: StreamId) -> None:
-        """Nothing takes what was to be stored there."""
+        """No stream takes the frames that were to be stored there."""
         self._queues[stream].clear()
         self._over.add(stream)
 
@@ -253,7 +253,7 @@ class Producer:
         }
 
     def _follow(self, storage_topic_id: int) -> None:
-        """Learn where a topic is that moved, once nothing is in flight to the old storage topic."""
+        """Look up a moved topic, once nothing is in flight to its old storage topic."""
         queues = self._of(storage_topic_id).values()
         if storage_topic_id in self._held and not any(queue.in_flight for queue in queues):
             described = partial(self._described, self._call, storage_topic_id)

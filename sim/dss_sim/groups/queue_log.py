@@ -1,4 +1,4 @@
-"""The log of a run as work on queues sees it: the streams of queues, and the frames of all others.
+"""The log of a run for work on queues: the streams of queues, and the frames of all others.
 
 ::
 
@@ -6,10 +6,10 @@
                         │ the daemon dies: any prefix of its frames survives
                         └ no room: some of its frames are refused
 
-Queues have real frames, which the real code builds and reads; of other streams frames are built
-anew for each read, of what their stand-ins say. Invariant: an append that was begun may be held
-back for as long as grants last, and what it brings is told before anybody can read it. Disks that
-lose what was synced are the business of `topic_file`.
+Queues have real frames, which the real code builds and reads; frames of other streams are built for
+each read from their stand-ins. Invariant: an append that was begun may be held back for as long as
+grants last, and its entries are reported before anybody can read them. `topic_file` plays disks
+that lose synced data.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from dss_sim.groups.world import World
 
 STAND_IN_RECORDS = 6
-"""Records in a frame as sessions read it: those of the largest that producers send."""
+"""How many records a frame has that sessions read: those of the largest frame that producers
+send."""
 
 
 class Placed(NamedTuple):
@@ -50,12 +51,12 @@ class Placed(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """Whose stream it is."""
+    """The stream whose queue it is."""
 
     group: str
     level: int
     levels: tuple[StreamId, ...]
-    """Of its lane."""
+    """The levels of its lane."""
 
 
 class QueueLog:
@@ -66,7 +67,7 @@ class QueueLog:
         self._queues: dict[StreamId, Queue] = {}
         self._frames: dict[StreamId, list[Placed]] = {}
         self._lanes: dict[tuple[str, str], tuple[StreamId, ...]] = {}
-        """The levels of each lane, by group and the name of its stream."""
+        """The levels of each lane, by group and stream."""
         self._under_way: dict[int, Sequence[Append]] = {}
         self._begun = 0
         self._chance = world.chance.of("queues")
@@ -78,7 +79,7 @@ class QueueLog:
         self._frames[stream] = []
 
     def queue(self, stream: StreamId) -> Queue:
-        """Whose stream it is.
+        """The stream whose queue it is.
 
         Raises:
             StreamNotFound: it was removed.
@@ -88,7 +89,7 @@ class QueueLog:
         return self._queues[stream]
 
     def made_by(self, stream: StreamId, operation: int) -> Ranges:
-        """The entries of a queue that say that an operation made them."""
+        """The entries of a queue that an operation made."""
         return normalised(
             (row[0], row[0] + 1)
             for placed in self._frames.get(stream, ())

@@ -1,5 +1,5 @@
-"""Which groups of a run have queues, and what goes wrong with these: drawn apart, so that no other
-plan changes.
+"""Which groups of a run have queues, and the faults of these: drawn apart, so that no other plan
+changes.
 
 Invariant: where a plan is strict, nothing here disturbs it.
 """
@@ -21,7 +21,7 @@ BACKOFF_MS_MAX = 2_500
 SLOW_READ_US = (50_000, 2_000_000)
 """How long a read for a move takes: longer than short deadlines of revokes."""
 ACK_WAIT_MS = 200
-"""Shorter than what users who acknowledge later take, in some runs."""
+"""The ack wait in some runs: shorter than the delay of users who acknowledge late."""
 HELD_BACK_US = (50_000, 4_000_000)
 """How long an append is held back: longer than a short lease and all that follows its end."""
 RATES: Mapping[str, tuple[float, ...]] = {
@@ -30,28 +30,28 @@ RATES: Mapping[str, tuple[float, ...]] = {
     "slow_queue_reads": (0.05, 0.3),
 }
 RECORDS_A_RUN = 1_000
-"""More than any run has."""
+"""A bound that no run reaches."""
 REFUSE = (0.1, 0.3, 0.6)
 REJECT = (0.0, 0.1, 0.5)
 REDRIVE = "redrive"
 REDRIVES_MAX = 2
 REDRIVES_MS = (0, 500, 3_000)
-"""How long dead letters take to come back; 0: about a millisecond each."""
+"""How long a redrive takes; 0: about a millisecond for each record."""
 WHOLE = 1
 """The amount of a redrive that takes all dead letters of streams, and so whole keys; 0: any."""
 WHOLE_SHARE = 1 / 2
-"""Of the redrives of ordered groups."""
+"""The share of redrives of ordered groups that take all."""
 ERRAND = "errand"
-"""An operator deals with what waits in retry queues."""
+"""An operator's errand for entries of retry queues."""
 ERRANDS_MAX = 3
 UNDO, CANCEL = "undo_moves", "cancel_moves"
 UNDONE_SHARE = 1 / 2
-"""Of the redrives and errands: so many are taken back, or stopped."""
+"""The share of redrives and errands that are undone or cancelled."""
 UNDONE_AFTER_US = (1_000, 3_000_000)
-"""How soon: while the lane is opened, and once all is done."""
+"""How soon: while the lane is opened, and after all is done."""
 SWITCH = "switch_topic"
 GROWN_SHARE = 1 / 3
-"""Of the runs with queues, the share in which topics grow, and take their records elsewhere."""
+"""In runs with queues, the share in which topics grow and take new records elsewhere."""
 SWITCHES_MAX = 3
 PARTITIONS_MAX = 3
 
@@ -62,21 +62,21 @@ def has_queues(plan: "Plan") -> bool:
 
 
 def without_queues(plan: "Plan") -> "Plan":
-    """The same where all groups are plain, and nothing happens that was drawn for queues."""
+    """The plan with plain groups only, without the events that were drawn for queues."""
     timed = tuple(each for each in plan.timed if each.kind != SWITCH)
     groups = tuple(replace(group, queues=None) for group in plan.groups)
     return replace(plan, groups=groups, timed=timed)
 
 
 def with_queues(plan: "Plan", timed_as: "type[Timed]", *, strict: bool = False) -> "Plan":
-    """The plan, in some runs with queues for its shared groups, and with users that refuse more."""
+    """The plan; in some runs with queues for its shared groups, and users that refuse more."""
     chance = Random(f"{plan.seed}/queues")
     if chance.random() >= QUEUES_SHARE:
         return plan
     groups = tuple(group if group.private else _queued(group, chance) for group in plan.groups)
     if all(group.private for group in groups):
         return plan
-    # Where nothing may come twice, no ack wait runs out.
+    # In a strict plan no ack wait ends.
     if not strict and chance.random() < 0.3:
         groups = tuple(replace(each, ack_wait_ms=ACK_WAIT_MS) for each in groups)
     refuse, reject = chance.choice(REFUSE), chance.choice(REJECT)
@@ -119,23 +119,24 @@ def _undos(plan: "Plan", asked: "list[Timed]") -> Iterator[tuple[int, str, int, 
 
 
 ORDERED_SHARE = 1 / 2
-"""Of the runs with queues, the share in which all groups that have them are ordered."""
+"""In runs with queues, the share in which all groups with queues are ordered."""
 SMALL_QUEUES_SHARE = 1 / 4
-"""Of the runs with ordered groups, the share in which their queues are soon full."""
+"""In runs with ordered groups, the share in which their queues are soon full."""
 SMALL_QUEUES = (1, 2, 4, 8)
 ROOM_MS = 180_000
-"""What waits for room in full queues, however often they are emptied and fill up again."""
+"""How many records may wait for room in full queues, however often these are emptied and fill up
+again."""
 NOT_IN_ORDER = frozenset({"grow_topic", "seal_topic"})
-"""What takes a topic apart: a storage topic that is written to beside one before it, or is sealed
-and has none behind it. No daemon does that, and groups without order do not mind."""
+"""Changes that break the order of storage topics: an older one takes records beside a newer one, or
+one is sealed without a successor. No daemon does that, and groups without order do not mind."""
 
 
 GROWN_IN_ORDER_SHARE = 1 / 2
-"""Of the runs with the order of keys, the share in which topics grow anyway."""
+"""In runs with ordered groups, the share in which topics grow anyway."""
 
 
 def with_order(plan: "Plan", timed_as: "type[Timed]") -> "Plan":
-    """The plan, in some runs with the order of keys."""
+    """The plan; in some runs with ordered groups."""
     chance = Random(f"{plan.seed}/ordered")
     if not has_queues(plan) or chance.random() >= ORDERED_SHARE:
         return plan
@@ -150,10 +151,9 @@ def with_order(plan: "Plan", timed_as: "type[Timed]") -> "Plan":
     room = RECORDS_A_RUN
     if chance.random() < SMALL_QUEUES_SHARE:
         room = chance.choice(SMALL_QUEUES)
-    # Behind a stream that stays before what is damaged others are closed for ever, and what is to
-    # come back there waits.
+    # A stream that stalls at damage keeps others closed for ever, and their records wait there.
     if room < RECORDS_A_RUN:
-        # What cannot be read is not moved, and keeps the room that it has: there may be none else.
+        # An unreadable record is not moved and keeps its room, perhaps the only one.
         timed = [each for each in timed if each.kind != "lose_sectors"]
     stays = any(each.on_damage != "pass" for each in plan.groups)
     if stays and any(each.kind == SWITCH for each in timed):
@@ -184,7 +184,7 @@ def with_order(plan: "Plan", timed_as: "type[Timed]") -> "Plan":
 
 
 def waits_for_room(plan: "Plan") -> bool:
-    """Whether what fails may wait in its stream until an operator makes room."""
+    """Whether a failed record may wait in its stream until an operator makes room."""
     return any(
         group.queues is not None
         and group.queues.ordered

@@ -1,7 +1,7 @@
-"""What becomes of records that fail, in groups that have queues: docs/delivery.md.
+"""The fate of failed records, in groups that have queues: docs/delivery.md.
 
-A record that fails is in one place at a time: in its stream, or as one entry of a queue, which says
-where it was until then, its *source*. So each record has one way through the levels, link by link:
+A failed record is in one place at a time: in its stream, or as one entry of a queue, which names
+its previous place, its *source*. So each record has one way through the levels, link by link:
 
     Q1  a source has one entry, so no record is in two places
     Q2  once a lane was taken over, nothing of its holders before becomes durable
@@ -19,7 +19,7 @@ where it was until then, its *source*. So each record has one way through the le
     Q11 an operation that passes over or gives up what waits is done once none of that waits, nor
         what was made of it in its queue meanwhile
 
-Progress over a source that nobody acknowledged and that has no entry breaks S2 of `checker`.
+Progress over an unacknowledged source without an entry breaks S2 of `checker`.
 """
 
 from collections import defaultdict
@@ -60,11 +60,11 @@ class _Lane:
         self.are_small = born.are_small
         self.ordered, self.blocks = born.ordered, born.blocks
         self.epoch = 0
-        """Of who took it over last."""
+        """The grant epoch of its last takeover."""
 
 
 class _Level:
-    """One of its levels."""
+    """One level of a lane."""
 
     __slots__ = (
         "acked", "applied", "asked", "buried", "discarded", "durable", "earlier", "entries",
@@ -74,33 +74,33 @@ class _Level:
 
     def __init__(self) -> None:
         self.entries: list[Queued] = []
-        """By offset."""
+        """The entries, by offset."""
         self.left: dict[int, Queued] = {}
         """The entries that its records became."""
         self.earlier: defaultdict[int, list[Queued]] = defaultdict(list)
-        """Those of before an operator reopened the record, which waited in queues then."""
+        """Earlier entries of records that an operator reopened while they waited in queues."""
         self.from_queue: set[int] = set()
-        """Reopened while an entry was to come by itself: the stream passes it by."""
+        """Records reopened while an entry was to come by itself: the stream passes over them."""
         self.acked: set[int] = set()
-        """By users."""
+        """Offsets that users acknowledged."""
         self.passed: set[int] = set()
-        """Of a stream: by operators, and not reopened since."""
+        """For a stream: offsets that operators passed over, and not reopened since."""
         self.void: set[int] = set()
-        """Left over by a re-homing that did not come to its end."""
+        """Entries left by an unfinished re-homing."""
         self.durable: set[int] = set()
         self.naks: dict[int, Nakked] = {}
         self.stored = Progress(0)
         self.applied = 0
         self.redriven: set[int] = set()
         self.owed: set[int] = set()
-        """Of those, what no cancellation left where it is."""
+        """The redriven ones, without those of cancelled redrives."""
         self.discarded: set[int] = set()
         self.whole_keys: set[Key] = set()
         self.buried: set[int] = set()
         self.hurried: set[int] = set()
-        """Of a retry queue: what operators gave up, and brought forward."""
+        """For a retry queue: entries that operators buried, and hurried."""
         self.asked: dict[int, set[int]] = {}
-        """By operations that are not done: what is to be passed over or given up."""
+        """Entries that unfinished operations are to pass over or bury."""
 
     def follows(self, event: Queued) -> bool:
         """Whether it never failed, and is of a key that comes back whole."""
@@ -108,13 +108,13 @@ class _Level:
         return not entry.attempt and entry.key in self.whole_keys
 
     def last_made_of(self, offset: int) -> int:
-        """Where a record of this queue is in it now, or was until it left."""
+        """The present entry of a record in this queue, or its last one."""
         while offset in self.left and self.left[offset].stream == self.entries[offset].stream:
             offset = self.left[offset].offset
         return offset
 
     def means(self, named: set[int], offset: int) -> bool:
-        """Whether an entry is named, or was made of one that is."""
+        """Whether an entry is named, or was made of a named one."""
         entry = self.entries[offset]
         is_made_here = 0 <= entry.source_offset < len(self.entries)
         is_own = is_made_here and self.left.get(entry.source_offset) is entry
@@ -122,21 +122,21 @@ class _Level:
 
 
 class QueueRules:
-    """Takes what is told of groups that have queues, and nothing of others."""
+    """Takes the events of groups with queues, and ignores others."""
 
     def __init__(self) -> None:
         self._lanes: dict[GroupStream, _Lane] = {}
-        """By each of their levels."""
+        """The lanes, by each of their levels."""
         self._levels: defaultdict[GroupStream, _Level] = defaultdict(_Level)
         self._applied: list[tuple[GroupStream, Committed]] = []
-        """Of the commit that is being told."""
+        """For the commit that is being reported: its applied ends."""
         self._moves: list[tuple[str, str, set[int], set[int]]] = []
-        """Of the same one: group, stream, and what was reopened and passed over."""
+        """For the same commit: group, stream, and its reopened and passed offsets."""
         self._has_rows = False
-        """Rows of it were told."""
+        """Rows of it were reported."""
 
     def level(self, group: str, stream: str) -> int:
-        """Of which level a stream is; 0 also where the group has no queues."""
+        """The level of a stream; 0 also if the group has no queues."""
         lane = self._lanes.get((group, stream))
         return 0 if lane is None else lane.names.index(stream)
 
@@ -166,14 +166,13 @@ class QueueRules:
         return self._is_acked(group, entry.source, entry.source_offset)
 
     def _is_left_over(self, group: str, stream: str, entry: Queued) -> bool:
-        """Whether it was re-homed, and that was not done to its end: what it was made of is where
-        it was."""
+        """Whether it was re-homed by an unfinished re-homing: its source is still in its place."""
         if self._lanes[group, stream] is self._lanes[group, entry.source]:
             return False
         return not self._levels[group, entry.source].stored.is_acked(entry.source_offset)
 
     def _is_acked(self, group: str, stream: str, offset: int) -> bool:
-        """Whether a user acknowledged the record, here or where it was before."""
+        """Whether a user acknowledged the record, here or at an earlier place."""
         level = self._levels[group, stream]
         if offset in level.acked:
             return True
@@ -201,14 +200,14 @@ class QueueRules:
         return names
 
     def origin_of(self, group: str, stream: str, offset: int) -> tuple[str, int]:
-        """Which record of which stream an entry is."""
+        """The record and the stream that an entry is of."""
         while self.level(group, stream):
             entry = self._levels[group, stream].entries[offset]
             stream, offset = entry.source, entry.source_offset
         return stream, offset
 
     def main_of(self, group: str, stream: str) -> str:
-        """Of which stream it is a level."""
+        """The stream that it is a level of."""
         return self._lanes[group, stream].names[0]
 
     def is_ordered(self, group: str, stream: str) -> bool:
@@ -217,20 +216,20 @@ class QueueRules:
         return lane is not None and lane.ordered
 
     def waits_since_before(self, group: str, stream: str, offset: int) -> bool:
-        """Whether an operator reopened the record of a stream, and an entry of before holds up its
-        key still."""
+        """Whether an operator reopened the record of a stream while an earlier entry still holds up
+        its key."""
         return any(
             not self.is_settled(group, entry.stream, entry.offset)
             for entry in self._levels[group, stream].earlier.get(offset, ())
         )
 
     def is_settled(self, group: str, stream: str, offset: int) -> bool:
-        """Whether a record of a lane is out of the way of later ones of its key: acknowledged by a
-        user, given up by an operator, or dead where that holds up nothing."""
+        """Whether a record of a lane no longer holds up later ones of its key: a user acknowledged
+        it, an operator gave it up, or it is dead where dead letters do not block."""
         lane = self._lanes[group, stream]
         while True:
             level = self._levels[group, stream]
-            # Brought back, what held up nothing is not in order any more.
+            # Dead letters that did not block come back out of order.
             is_dead = self.level(group, stream) == DEAD
             if offset in level.acked or (is_dead and not lane.blocks):
                 return True
@@ -253,13 +252,13 @@ class QueueRules:
 
     def moved(self, group: str, stream: str, reopened: set[int], passed: set[int]) -> None:
         """An operator reopened records of a stream, and passed over others, by a commit whose rows
-        are told next: what these say was reported before."""
+        are reported next: these rows were reported before the move."""
         if (group, stream) in self._lanes:
             self._moves.append((group, stream, reopened, passed))
 
     def _move(self, group: str, stream: str, reopened: set[int], passed: set[int]) -> None:
-        """What waits in queues of what is reopened comes from there; what nobody has reported is
-        done as its record is."""
+        """Reopened records that wait in queues come from there; entries that nobody has reported
+        are done like their records."""
         level = self._levels[group, stream]
         level.acked -= reopened
         level.durable -= reopened
@@ -277,7 +276,7 @@ class QueueRules:
             self._look_at_earlier(group, level, offset)
 
     def _look_at_earlier(self, group: str, level: _Level, offset: int) -> None:
-        """What of a reopened record's entries is to come still."""
+        """Which entries of a reopened record are still to come."""
         last = {each: self._last(group, each) for each in level.earlier.pop(offset)}
         left = [
             each
@@ -291,7 +290,7 @@ class QueueRules:
 
     def _comes_from_queue(self, group: str, stream: str, offset: int) -> bool:
         """Whether an operator reopened the record while an entry of it waited, which comes by
-        itself, or is to come; so the stream passes it by."""
+        itself or will; so the stream passes over the record."""
         level = self._levels[group, stream]
         earlier = level.earlier.get(offset, ())
         is_known = offset in level.from_queue
@@ -300,13 +299,13 @@ class QueueRules:
         )
 
     def _last(self, group: str, entry: Queued) -> Queued:
-        """What became of an entry."""
+        """The last entry made of an entry."""
         while entry.offset in (left := self._levels[group, entry.stream].left):
             entry = left[entry.offset]
         return entry
 
     def _stays_dead(self, group: str, entry: Queued) -> bool:
-        """Whether it is a dead letter that holds up nothing."""
+        """Whether it is a dead letter that does not block."""
         is_dead = self.level(group, entry.stream) == DEAD
         return is_dead and not self._lanes[group, entry.stream].blocks
 
@@ -320,7 +319,7 @@ class QueueRules:
         """An entry is durable.
 
         Raises:
-            Violation: Q1, Q2, Q5, Q7, Q9, Q10: it should not be there, or says what is not so.
+            Violation: Q1, Q2, Q5, Q7, Q9, Q10: it should not be there, or has wrong fields.
         """
         lane = self._lanes[event.group, event.stream]
         level, source = self._places(event)
@@ -347,7 +346,7 @@ class QueueRules:
             level.discarded.add(event.offset)
 
     def _goes_back_instead(self, event: Queued, other: Queued) -> bool:
-        """Whether a re-homing did not come to its end, and what it was to move goes back."""
+        """Whether its re-homing was not finished, and the entry goes back instead."""
         to, of, on = (
             int(self.main_of(event.group, each).rsplit("/", 2)[1])
             for each in (event.stream, event.source, other.stream)
@@ -355,8 +354,8 @@ class QueueRules:
         return to < of < on
 
     def _check_rehomed(self, event: Queued, source: _Level) -> None:
-        """It says what the entry said that it was made of, but of what clients died of, and what
-        operators asked for."""
+        """Check that it has the fields of its source entry, except for deaths of clients, and
+        changes by operators."""
         before = source.entries[event.source_offset]
         if event.cause == GIVEN_UP and before.cause != GIVEN_UP:
             self._check_given_up(event, source)
@@ -373,7 +372,7 @@ class QueueRules:
             raise Violation("Q10", f"nobody gave it up: {event}")
 
     def _is_copy(self, event: Queued) -> bool:
-        """Whether it differs in its place only, and so says who had the record before."""
+        """Whether it differs only in its place, and so names the last client too."""
         level, source = self._places(event)
         return source is level and source.entries[event.source_offset].attempt == event.attempt
 
@@ -417,10 +416,10 @@ class QueueRules:
             level.durable.update(offset for offset in offsets if offset not in level.left)
 
     def handed_out(self, event: HandedOut, early_us: int) -> None:
-        """User code got a record; clocks may differ by so much.
+        """User code got a record; clocks may differ by ``slack_us``.
 
         Raises:
-            Violation: Q3, Q4: it is elsewhere, done with, or not due.
+            Violation: Q3, Q4: it is elsewhere, done, or not due.
         """
         if (event.group, event.stream) not in self._lanes:
             return
@@ -441,7 +440,7 @@ class QueueRules:
             raise Violation("Q4", f"it is due at {entry.due_us} us: {event}")
 
     def committed(self, event: Committed) -> None:
-        """The store has this of a level; what goes with it is told next."""
+        """The store has this state of a level; the rest of the commit is reported next."""
         place = event.group, event.stream
         self._has_rows = True
         if place in self._lanes:
@@ -452,10 +451,10 @@ class QueueRules:
                 self._applied.append((place, event))
 
     def commit_told(self) -> None:
-        """All that a commit says was told.
+        """The whole commit was reported.
 
         Raises:
-            Violation: Q6: it calls applied what is not.
+            Violation: Q6: it calls an entry applied that is not.
         """
         applied, self._applied = self._applied, []
         for (group, stream), event in applied:
@@ -475,7 +474,7 @@ class QueueRules:
                 self._move(*move)
 
     def errand(self, event: Errand) -> None:
-        """An operator deals with entries of a retry queue."""
+        """An operator's errand for entries of a retry queue is durable."""
         level = self._levels[event.group, event.stream]
         named = {at for part in event.ranges for at in range(*part)}
         if event.what == RETRY_LATER:
@@ -489,7 +488,7 @@ class QueueRules:
         """An operation is called done.
 
         Raises:
-            Violation: Q11: something waits that it was to deal with.
+            Violation: Q11: an entry of it still waits.
         """
         for (group, stream), level in self._levels.items():
             asked = level.asked.pop(event.number, ()) if group == event.group else ()
@@ -499,7 +498,7 @@ class QueueRules:
                     raise Violation("Q11", f"{offset} of {stream} waits, at {last}: {event}")
 
     def redriven(self, event: Redriven) -> None:
-        """An operator brings dead letters back, and gives up others."""
+        """An operator redrives dead letters, and discards others."""
         level = self._levels[event.group, event.stream]
         level.owed |= {at for part in event.ranges for at in range(*part)}
         level.redriven |= level.owed

@@ -1,8 +1,8 @@
-"""Work on queues as the daemon does it: its moves, its openings and its one writer, as they are.
+"""Work on queues by the daemon's own code: its moves, its openings and its one writer.
 
-They run on a loop of the world's time. Invariant: what a job awaits comes as an event of the
-schedule, and its answer reaches the session as one; a daemon that dies takes the loop and the
-writer along, and appends under way are then the business of `queue_log`.
+It runs on a loop in the world's time. Invariant: what a job awaits comes as an event of the
+schedule, and so does its answer to the session; a daemon that dies takes the loop and the writer
+along, and `queue_log` decides about appends under way.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ LaneAnswer = EntriesRead | LaneOpened | Moved
 
 
 class QueueWork(Timeline):
-    """The loop of one daemon after the other, and what works on it."""
+    """The loop of one daemon after the other, and its jobs."""
 
     def __init__(self, world: "World") -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class QueueWork(Timeline):
         )
 
     def after(self, span_us: int, act: "asyncio.Handle | Callable[[], None]") -> None:
-        """Once so much time has passed."""
+        """Return after so much time."""
         self._world.schedule.after(max(span_us, 0), partial(self._come, act))
 
     def _come(self, act: "asyncio.Handle | Callable[[], None]") -> None:
@@ -63,10 +63,10 @@ class QueueWork(Timeline):
         self.run()
 
     def run(self) -> None:
-        """Let all go on that can.
+        """Run everything that can go on.
 
         Raises:
-            BaseException: as a job raised.
+            BaseException: a job raised it.
         """
         self.now_us = self._world.schedule.now_us
         while self._ready:
@@ -75,7 +75,7 @@ class QueueWork(Timeline):
             raise self._failed.pop()
 
     async def rest(self) -> None:
-        """What a read takes."""
+        """How long a read takes."""
         low, high = READ_US
         if self._world.chance.strike("slow_queue_reads") is not None:
             low, high = SLOW_READ_US
@@ -102,7 +102,7 @@ class QueueWork(Timeline):
 
 
 class ToldWriters(QueueWriters):
-    """The writers as they are; of each lane that is taken over the judge hears."""
+    """The real writers; the judge is told of each lane that is taken over."""
 
     def __init__(self, world: "World", log: QueueLog) -> None:
         super().__init__(log)  # type: ignore[arg-type]  # as much of it as is asked for
@@ -135,7 +135,7 @@ class WorldClock:
 
 
 class SessionJobs:
-    """The jobs of one session: as `dssd.sessions.lane_jobs`."""
+    """The jobs of one session, as `dssd.sessions.lane_jobs`."""
 
     def __init__(self, world: "World", session: "SimulatedSession") -> None:
         self._world = world
@@ -188,16 +188,16 @@ class LaneTrouble:
         self._grant = grant
 
     def unreadable(self, level: int, error: "LogUnreadable") -> None:
-        """Only people hear of it."""
+        """Only for people."""
 
     def readable(self, level: int) -> None:
-        """Only people hear of it."""
+        """Only for people."""
 
     def failed(self, failed: Failed) -> None:
-        """Only people hear of it."""
+        """Only for people."""
 
     async def damaged(self, level: int, damaged: Ranges) -> bool:
-        """As `dss_sim.groups.reads` tells of it, where it is to be passed."""
+        """As `dss_sim.groups.reads` reports it, if it is to be passed."""
         world, held = self._world, self._session.grants.get(self._grant)
         if held is None or held.agent.group.on_damage == STALL:
             return False

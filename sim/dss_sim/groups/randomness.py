@@ -1,10 +1,9 @@
 """All randomness of a run, drawn from its seed.
 
-Ordinary randomness (latencies, what a user does next) comes from one generator for each purpose.
-Faults are asked for by kind: the n-th question of a kind strikes or it does not, and the list of
-those that struck is the *fault tape* of the run. A replay may keep a part of the tape: every other
-question then finds no fault. The details of a kept strike stay the same, because they are drawn
-from the name of the strike.
+Ordinary randomness (latencies, a user's next act) comes from one generator for each purpose. Faults
+are asked for by kind: the n-th question of a kind strikes or not, and the strikes are the *fault
+tape* of the run. A replay may keep a part of the tape: every other question then finds no fault.
+The details of a kept strike stay the same, because they are drawn from its name.
 """
 
 from collections import defaultdict
@@ -12,7 +11,7 @@ from collections.abc import Mapping
 from random import Random
 
 Strike = tuple[str, int]
-"""The kind of a fault, and which question of that kind it answers, from 1."""
+"""The kind of a fault, and the number of its question, from 1."""
 
 
 class Randomness:

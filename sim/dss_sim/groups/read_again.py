@@ -1,7 +1,8 @@
-"""The scripts in which cursors go back over a switch, each seed with another crash.
+"""The scripts in which cursors go back over a switch, each with another crash for each seed.
 
-Few plans that are drawn have topics that grow, in order, and cursors that go back behind that; each
-of these runs has. Invariant: a seed says which script, which protocol, and where it crashes.
+Few drawn plans have ordered groups, topics that grow, and cursors that go back over the switch;
+each of these runs has. Invariant: a seed determines the script, the protocol, and the place of the
+crash.
 """
 
 from dataclasses import replace
@@ -12,11 +13,11 @@ from dss_sim.groups.run import Outcome, run
 from dss_sim.groups.scenarios import READ_AGAIN, spoken
 
 EFFECTS_MAX = 600
-"""The longest script has some fewer; behind its end nothing crashes."""
+"""The most effects of a script; after its last effect nothing crashes."""
 
 
 def run_seed(seed: int) -> Outcome:
-    """Run what a seed brings."""
+    """Run the script of a seed."""
     chance = Random(seed)
     scenario = spoken(chance.choice(READ_AGAIN), chance.choice(("borrow", "lease")))
     crash = CrashPoint(chance.randint(1, EFFECTS_MAX), whole_daemon=chance.random() < 0.5)

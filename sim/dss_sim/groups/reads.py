@@ -1,7 +1,7 @@
-"""How a session of the world reads the log, and what is told of damage before it is passed.
+"""How a session of the world reads the log, and what is reported of damage before it is passed.
 
-Invariant: as in the daemon, what is damaged is given to the window of a group that passes it only
-once operators can read of it for good; where that cannot be stored, the read has failed.
+Invariant: as in the daemon, damage is given to the window of a group that passes over it only once
+operators can durably read of it; if that cannot be stored, the read has failed.
 """
 
 from functools import partial
@@ -21,7 +21,7 @@ READ_US = (100, 1_000)
 
 
 def _with_hashes(found: ChunkRead | ReadFailed) -> ChunkRead | ReadFailed:
-    """What was read, with the hashes of its keys."""
+    """The chunk with the hashes of its keys."""
     if isinstance(found, ReadFailed) or not found.frames:
         return found
     keys = keys_in(found.frames)
@@ -30,7 +30,7 @@ def _with_hashes(found: ChunkRead | ReadFailed) -> ChunkRead | ReadFailed:
 
 
 def hash_of(key: Key) -> int:
-    """As the daemon has it of a key's bytes."""
+    """The daemon's hash of a key."""
     return 0 if key is None else key_hash(key.encode("latin-1")) or 1
 
 
@@ -46,7 +46,7 @@ class SessionReads:
         self._world.after(READ_US, partial(self._read, read), self._session.host)
 
     def _read(self, read: Read) -> None:
-        # The filter took the records of a queue once.
+        # The filter was applied when records first failed, so a queue has none.
         world, grant = self._world, self._session.grants.get(read.grant)
         every = grant.every if grant is not None else 0
         found: ChunkRead | ReadFailed
@@ -65,7 +65,7 @@ class SessionReads:
         self._session.take_read(found)
 
     def _told(self, found: ChunkRead) -> bool:
-        """Tell of damage, where it is to be passed; whether that is durable."""
+        """Report damage that is to be passed; returns whether the report is durable."""
         world, grant = self._world, self._session.grants.get(found.grant)
         if grant is None or self._session.closed or grant.agent.group.on_damage == STALL:
             return True

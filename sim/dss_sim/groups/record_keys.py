@@ -12,24 +12,24 @@ from dss_sim.ordering_keys import OrderingKeys, keys_of_stream, partition_of_key
 from dssd.topics.model import StorageTopic
 
 PRODUCERS_APART = 101
-"""How far apart the keys of two producers begin, in frames."""
+"""The distance between the first keys of two producers, in frames."""
 
 
 class RecordKeys:
-    """Those of one run."""
+    """The keys of one run."""
 
     def __init__(self, seed: int) -> None:
         self._drawn = OrderingKeys(seed)
         self._of_streams: dict[StreamId, tuple[Key, ...]] = {}
 
     def create(self, part: StorageTopic, router: Router) -> None:
-        """Choose the keys of streams that are born."""
+        """Choose the keys of new streams."""
         for stream in part.streams():
             keys = keys_of_stream(stream.partition, part.partitions, part.factor, router)
             self._of_streams[stream] = tuple(text_of(key) for key in keys)
 
     def streams_of(self, storage_topic_id: int) -> tuple[StreamId, ...]:
-        """Of a storage topic that was ever there."""
+        """The streams of a storage topic, even of a removed one."""
         found = (each for each in self._of_streams if each.storage_topic_id == storage_topic_id)
         return tuple(found)
 
@@ -44,7 +44,7 @@ class RecordKeys:
 def routed(
     keys: tuple[Key, ...], part: StorageTopic, router: Router, content: int
 ) -> dict[int, tuple[Key, ...]]:
-    """The keys of a frame, in order, by the partitions that they go to in a storage topic."""
+    """The keys of a frame, in order, by their partitions in a storage topic."""
     how = part.partitions, part.factor, router
     found: defaultdict[int, list[Key]] = defaultdict(list)
     for key in keys:

@@ -1,4 +1,4 @@
-"""Redelivery within one session: no record comes again before its user had the wait it was given.
+"""Redelivery within one session: a record comes again only after the wait that its user had.
 
 A record comes again under the same grant because it was refused, and then rests first, or because
 its ack wait ran out. Invariant: this takes notes of what the client said, on the session's clock,
@@ -19,13 +19,13 @@ class RedeliveryRules:
         self._frontiers: dict[int, int] = {}
         self._rest_ms: dict[int, int] = {}
         self._since_ms: defaultdict[int, dict[int, int]] = defaultdict(dict)
-        """By grant and offset, when its hand-out was told of."""
+        """When each hand-out was reported, by grant and offset."""
         self._rests_until_ms: defaultdict[int, dict[int, int]] = defaultdict(dict)
 
     def installed(self, grant: int, frontier: int, rest_ms: int) -> None:
-        """A grant begins; below the frontier its records were handed out under others.
+        """A grant begins; records below the frontier were handed out under earlier ones.
 
-        What is refused rests for so long at least.
+        Refused records rest at least so long.
         """
         self._frontiers[grant] = frontier
         self._rest_ms[grant] = rest_ms
@@ -36,7 +36,7 @@ class RedeliveryRules:
             notes.pop(grant, None)
 
     def settled(self, settle: Settle, now_ms: int) -> None:
-        """The client says how far it is."""
+        """The client reports its progress."""
         grant = settle.grant
         if grant not in self._frontiers:
             return
@@ -50,7 +50,7 @@ class RedeliveryRules:
             rests.update((offset, until_ms) for offset in range(nak.start, nak.end))
 
     def check(self, delivery: Deliver, now_ms: int, ack_wait_ms: int) -> None:
-        """S10: what comes again has rested, or its user had the ack wait for it.
+        """S10: a redelivered record has rested, or its user had the whole ack wait.
 
         Raises:
             Violation: it comes too soon.

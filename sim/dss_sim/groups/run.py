@@ -1,9 +1,9 @@
-"""Runs of the simulator: load, faults, heal; and what came of it.
+"""Runs of the simulator: load, faults, heal, and the outcome.
 
 Safety is judged at every event. Liveness is judged only after `heal`: no fault strikes any more,
-whatever stood still goes on, users behave; then every stream must be granted (L1), progress reach
-the end of every stream (L2), members hold equal shares (L3), and nothing but pings be said (L5),
-each in its time (`heal_bounds`).
+frozen hosts thaw, users behave. Then every stream must be granted (L1), progress must reach the end
+of every stream (L2), members hold equal shares (L3), and only pings be sent (L5), each within its
+time (`heal_bounds`).
 """
 
 import traceback
@@ -27,26 +27,26 @@ from dssd.machines.leader.state import Leader, LeaderState
 
 STEADY_US = LEASE_MS * 1_000
 ROOM_EVERY_US = 2_000_000
-"""Once so often queues that may be full are emptied."""
+"""How often queues that may be full are emptied."""
 LOOK_EVERY = 20
 """Events between two checks whether everything is settled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run went."""
+    """The outcome of a run."""
 
     plan: Plan
     events: int
     effects: int
-    """Carried out by all hosts, together."""
+    """Effects carried out by all hosts together."""
     writer_steps: int
-    """Of the log's group commits."""
+    """Steps of the log's group commits."""
     history: tuple[Event, ...]
     struck: tuple[Strike, ...]
     violation: Violation | None
     trace: str = ""
-    """Of a machine that raised."""
+    """The error of a machine that raised."""
 
 
 def run(plan: Plan, transcript: Callable[[int, str, object], None] | None = None) -> Outcome:
@@ -72,7 +72,7 @@ def run(plan: Plan, transcript: Callable[[int, str, object], None] | None = None
 
 
 def run_seed(seed: int) -> Outcome:
-    """Run what a seed brings."""
+    """Run the plan of a seed."""
     return run(plan_of(seed))
 
 
@@ -106,7 +106,7 @@ def _pass_time(world: World, span_us: int) -> None:
 
 
 def _make_room(world: World) -> None:
-    """Whoever is told that queues are full redrives what is dead, until nothing waits."""
+    """An operator who is told of full queues redrives dead letters until nothing waits."""
     if is_settled(world):
         return
     for group in world.groups.values():
@@ -116,7 +116,7 @@ def _make_room(world: World) -> None:
 
 
 def heal(world: World) -> None:
-    """No fault any more; once whatever stands still goes on, users behave."""
+    """No fault any more; frozen hosts thaw, and users behave."""
     world.chance.calm()
     world.network.heal()
     world.crash_at_effect = 0
@@ -145,7 +145,8 @@ def _until(
 
 
 def is_settled(world: World) -> bool:
-    """Whether all is told to producers, operations are done, and stored progress is at all ends."""
+    """Whether producers have all answers, operations are done, and stored progress is at all
+    ends."""
     settled = all(each.settled for each in world.producers) and not _running(world)
     return settled and not world.checker.unsettled()
 
@@ -197,7 +198,7 @@ def _is_shared_out(world: World, group_id: int, wanting: list[str]) -> bool:
 
 
 def _counted(leader: Leader) -> list[int]:
-    """What each member has: streams, or shards, each of which one member has."""
+    """The share of each member: streams, or shards, each of which one member has."""
     if leader.shards.slicing is None:
         return [len(member.streams) for member in leader.members.values()]
     slicing = leader.shards.slicing

@@ -1,8 +1,8 @@
 """Seventy-one scripted runs in which a crash is tried after every effect, not sampled.
 
-A scenario has no chance of harm: its script is what members and operators do, its network is
-sound. `crash_points` runs it once to count its effects; every one of them is then a place to die,
-for the host that carried it out alone and for the whole daemon.
+A scenario has no random faults: its script has the acts of members and operators, its network is
+sound. `crash_points` runs it once to count its effects; each of them is then a place to die, for
+the host that carried it out and for the whole daemon.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ REFUSES = Habits(refuse=0.3)
 REJECTS = Habits(refuse=0.4, reject=0.5)
 SITS = Habits(sit=0.3)
 HEAL_AFTER_MS = 1_500
-"""After the last thing of a script."""
+"""The time after the last event of a script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Scenario:
 
 
 def at(at_ms: int, kind: str, who: int = 0, amount: int = 0) -> Timed:
-    """One line of a script."""
+    """One event of a script."""
     return Timed(at_ms * MS, kind, who, amount)
 
 
@@ -49,7 +49,7 @@ def records(start_ms: int, count: int, *, every_ms: int = 40, partitions: int = 
 
 
 def crash_points(scenario: Scenario) -> Iterator[Plan]:
-    """The scenario with each crash that it can have."""
+    """The scenario with each possible crash."""
     effects = run(scenario.plan).effects
     for effect in range(1, effects + 1):
         for whole_daemon in (False, True):
@@ -57,7 +57,7 @@ def crash_points(scenario: Scenario) -> Iterator[Plan]:
 
 
 def spoken(scenario: Scenario, protocol: str) -> Scenario:
-    """The same script where all groups speak this protocol."""
+    """The same script with this protocol in all groups."""
     plan = scenario.plan
     groups = tuple(replace(group, protocol=protocol) for group in plan.groups)
     return replace(scenario, plan=replace(plan, groups=groups))
@@ -481,7 +481,7 @@ def _read_again_in_order() -> list[Scenario]:
 
 
 READ_AGAIN = tuple(_read_again_in_order())
-"""In which cursors go back over a switch."""
+"""The scripts in which cursors go back over a switch."""
 
 SCENARIOS: tuple[Scenario, ...] = (
     *_alone(),

@@ -1,9 +1,9 @@
-"""Time of a run: what happens next, and on which host.
+"""The time of a run: what happens next, and on which host.
 
 One heap orders all events by true time, in microseconds, then by when they were asked for. A host
 has a monotonic clock of its own, which runs at its own rate from its own start; there is no wall
-clock here. An event belongs to an incarnation of a host, or to no host: a crash makes the events of
-the incarnation void, a frozen host takes its events when it thaws, in order.
+clock here. An event belongs to an incarnation of a host, or to no host: a crash voids the events of
+the incarnation, a frozen host takes its events when it thaws, in order.
 
 Invariant: nothing here reads a real clock or draws chance.
 """
@@ -22,11 +22,11 @@ ANY = -1
 
 
 class Crashed(Exception):
-    """The host dies in the middle of what it does."""
+    """The host dies in the middle of an act."""
 
 
 class Host:
-    """A process: its clock, whether it stands still, and how often it was started."""
+    """A process: its clock, whether it is frozen, and how often it was started."""
 
     __slots__ = ("_offset_ms", "_rate", "_schedule", "frozen_until_us", "incarnation", "name")
 
@@ -57,12 +57,12 @@ class Host:
         return max(self._schedule.now_us - then_us, 0)
 
     def crash(self) -> None:
-        """Everything that was to happen in this incarnation is void."""
+        """Void all events of this incarnation."""
         self.incarnation += 1
         self.frozen_until_us = 0
 
     def freeze(self, duration_us: int) -> None:
-        """Stand still; what comes meanwhile waits."""
+        """Freeze it; later events wait."""
         self.frozen_until_us = max(self.frozen_until_us, self._schedule.now_us + duration_us)
 
 
@@ -72,19 +72,19 @@ class Schedule:
     def __init__(self) -> None:
         self.now_us = 0
         self.happened = 0
-        """Events so far."""
+        """How many events have happened."""
         self._heap: list[tuple[int, int, Host | None, int, Act]] = []
         self._asked = 0
 
     def after(self, delay_us: int, act: Act, host: Host | None = None) -> None:
-        """Let it happen, on the present incarnation of the host if one is named."""
+        """Let an event happen later, on the present incarnation of the host if one is named."""
         self._asked += 1
         incarnation = ANY if host is None else host.incarnation
         entry = (self.now_us + delay_us, self._asked, host, incarnation, act)
         heapq.heappush(self._heap, entry)
 
     def arrive(self, delay_us: int, act: Act, host: Host) -> None:
-        """Let it happen on whatever incarnation of the host runs then."""
+        """Let an event happen on the incarnation of the host that runs then."""
         self._asked += 1
         heapq.heappush(self._heap, (self.now_us + delay_us, self._asked, host, ANY, act))
 
@@ -101,7 +101,7 @@ class Schedule:
                 if incarnation not in (ANY, host.incarnation):
                     continue
                 if host.frozen_until_us > at_us:
-                    # It waits in the mailbox of the process that stands still, and dies with it.
+                    # It waits in the mailbox of the frozen process, and dies with it.
                     entry = (host.frozen_until_us, asked, host, host.incarnation, act)
                     heapq.heappush(self._heap, entry)
                     continue

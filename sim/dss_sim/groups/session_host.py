@@ -1,7 +1,7 @@
-"""A connected session without a loop: delivery window, handler, agents and borrowers as they are.
+"""A connected session without a loop: the real delivery window, handler, agents and borrowers.
 
-It carries out what `dssd.sessions.scheduler` and `dssd.sessions.session` carry out, for time and
-messages that the world brings. Invariant: effects are carried out before the next input, and after
+It carries out what `dssd.sessions.scheduler` and `dssd.sessions.session` carry out, with the time
+and the messages of the world. Invariant: effects are carried out before the next input, and after
 `close` nothing more goes to the client or to the log.
 """
 
@@ -95,11 +95,11 @@ if TYPE_CHECKING:
     from dss_sim.groups.world import World
 
 LATE_FINAL_US = (300_000, 9_000_000)
-"""How late a session gives back when it misses the deadline of the leader."""
+"""How late a session gives back that misses the leader's deadline."""
 
 
 class SimulatedSession:
-    """Implements `dssd.subscriptions.agent.Delivery`, and the post of its borrowers."""
+    """Implements `dssd.subscriptions.agent.Delivery`, and the mailboxes of its borrowers."""
 
     def __init__(
         self, world: "World", host: "Host", pipe: "Pipe", client_id: str, session_id: bytes
@@ -124,18 +124,18 @@ class SimulatedSession:
         self.lane_rules = LaneRules()
         self.borrower_rules = BorrowerRules()
         self._held_up: dict[int, int] = {}
-        """Grants whose final report reaches their borrower only so much later."""
+        """Grants whose final report reaches their borrower late, and how late."""
         self.growing: set[int] = set()
         """Grants whose streams have grown, which the window does not know yet."""
         self._wanted_again: set[int] = set()
         self._pauses: dict[int, tuple[PauseSet, Agent, bytes, int]] = {}
-        """By subscription: what its client was asked last, by which borrower, in which turn."""
+        """By subscription: the last request to its client, its borrower and its number."""
         self._pause_turns = count(1)
         self._wake_ms: int | None = None
         self._incarnation = host.incarnation
         self._said_ms = host.now_ms()
 
-    # What the client says
+    # Items of the client
 
     def take(self, item: Up) -> None:
         """An item of the client came."""
@@ -282,13 +282,13 @@ class SimulatedSession:
         self._arm()
 
     def take_lane_answer(self, answer: LaneAnswer) -> None:
-        """A job on the queues of a lane was done."""
+        """A job on the queues of a lane is done."""
         self.lane_rules.answered(answer)
         self.feed(answer)
         self._arm()
 
     def take_read(self, found: ChunkRead | ReadFailed) -> None:
-        """What a read found."""
+        """A read is answered."""
         grant = self.grants.get(grant_and_level(found.grant)[0])
         if grant is not None:
             self.rules.turns.read(grant.agent.subscription)
@@ -296,7 +296,7 @@ class SimulatedSession:
         self._arm()
 
     def _grow(self, grant: int) -> None:
-        # The news of several appends come as one, as those of a real log do.
+        # News of several appends come as one, as from a real log.
         if grant not in self.growing:
             self.growing.add(grant)
             self._world.after(READ_US, partial(self._grown, grant), self.host)
@@ -333,7 +333,7 @@ class SimulatedSession:
         self._arm()
 
     def close(self, silent_ms: int | None) -> None:
-        """The client is gone, and may go on for a while: say how all stands, end every borrower."""
+        """The client is gone, but may go on for a while: report all grants, end every borrower."""
         self.borrower_rules.closing()
         self.feed(Closing())
         self.closed = True
@@ -345,13 +345,13 @@ class SimulatedSession:
         self._world.session_closed(self, silent_ms)
 
     def end(self) -> None:
-        """The daemon stops: the client is told by the end of its connection."""
+        """The daemon stops: the client learns it from the end of its connection."""
         if not self.closed:
             self.close(self.host.now_ms() - self._said_ms)
             self._pipe.cut()
 
     def abandon(self) -> None:
-        """The host died: forget what the log would tell."""
+        """The host died: forget news of the log."""
         self.closed = True
         self._jobs.drop_all()
         for grant in self.grants.values():
@@ -360,7 +360,7 @@ class SimulatedSession:
     def _alive(self) -> bool:
         return self.host.incarnation == self._incarnation
 
-    # What agents tell
+    # Requests of agents
 
     def install(self, agent: Agent, borrower_id: bytes, granted: GrantedStream) -> int:
         """Read and deliver the stream; returns the number of the grant."""
@@ -428,7 +428,7 @@ class SimulatedSession:
         self._pipe.down(client_items.Revoked(grant, reason))
 
     def saved(self, grant: int, progress: Progress) -> None:
-        """What is durable of the grant."""
+        """Progress of the grant is durable."""
         held = self.grants.get(grant)
         if held is not None:
             self.borrower_rules.saved(progress)
@@ -456,7 +456,7 @@ class SimulatedSession:
         self._pipe.down(item)
 
     def standing(self, subscription: int, state: str) -> None:
-        """How the subscription stands."""
+        """The state of the subscription."""
         self.rules.standings[subscription] = state
 
     def over(self, agent: Agent, ended: Ended) -> None:
@@ -496,10 +496,10 @@ class SimulatedSession:
         self._arm()
 
     def new_borrower_id(self) -> bytes:
-        """An id that nobody had."""
+        """A new id."""
         return self._world.next_grant().to_bytes(16)
 
-    # The post of its borrowers
+    # The mailboxes of its borrowers
 
     def attach_borrower(
         self, borrower_id: BorrowerId, receive: Callable[[ToBorrower], None]

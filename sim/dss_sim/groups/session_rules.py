@@ -1,6 +1,6 @@
-"""What a session must give back, end, or not send, judged from notes on what it did.
+"""What a session must give back, end, or not send, judged from notes on its acts.
 
-Invariant: this only takes notes and looks; nothing that a session does depends on it.
+Invariant: this only takes notes and looks; no session depends on it.
 """
 
 from collections import defaultdict
@@ -59,9 +59,9 @@ class SessionRules:
 
     def __init__(self, session: "SimulatedSession") -> None:
         self.standings: dict[int, str] = {}
-        """By subscription, as people would see it."""
+        """The state of each subscription, as people see it."""
         self.leaving: dict[int, int] = {}
-        """Subscriptions that were left, and when they are over."""
+        """Subscriptions that were left, and when they must be over."""
         self._session = session
         self._finishing: dict[int, int] = {}
         """Grants that are to be given back, and when their final report is due."""
@@ -70,19 +70,19 @@ class SessionRules:
         self._confirmed: set[int] = set()
         """Grants whose undelivered records the client said it dropped."""
         self._acked: defaultdict[int, list[Ranges]] = defaultdict(list)
-        """What the client acknowledged under each grant."""
+        """Acks of the client under each grant."""
         self._tokens: dict[int, tuple[HeldGrant, Progress]] = {}
-        """Acks that are answered once durable, by token: all that was acknowledged by then."""
+        """Synchronous acks by token: all acks up to then."""
 
         self._counted: dict[int, Attempts] = {}
-        """Hand-outs of records that deliveries told of."""
+        """Hand-outs that deliveries mentioned."""
         self._again = RedeliveryRules()
         self.turns = TurnRules()
 
     # Notes
 
     def installed(self, grant: int, granted: GrantedStream, rest_ms: int = REDELIVERY_MS) -> None:
-        """The window gets a grant; what is refused in place rests for so long at least."""
+        """The window gets a grant; a record refused in place rests at least so long."""
         self._again.installed(grant, max(granted.frontier, granted.progress.floor), rest_ms)
 
     def asked_back(self, grant: int, deadline_ms: int) -> None:
@@ -95,7 +95,7 @@ class SessionRules:
         self._confirmed.add(grant)
 
     def settled(self, settles: tuple[Settle, ...]) -> None:
-        """The client says how far it is."""
+        """The client reports its progress."""
         for settle in settles:
             held = self._session.grants.get(settle.grant)
             if held is None:
@@ -112,14 +112,13 @@ class SessionRules:
         return progress
 
     def reported(self, reports: tuple[tuple[int, StreamReport], ...]) -> None:
-        """The window tells how grants stand.
+        """The window reports grants.
 
         Raises:
-            Violation: it says of fewer hand-outs than it told the client, or leaves out what that
-                one acknowledged.
+            Violation: it reports fewer hand-outs than it told the client, or leaves out acks.
         """
         for grant, report in reports:
-            # What is acknowledged after a final report is refused.
+            # Acks after a final report are refused.
             if grant in self._acked and self._finishing.get(grant) != NEVER_MS:
                 acked = self._acknowledged(grant)
                 kept = report.progress.with_acked(((0, acked.floor), *acked.ranges))
@@ -144,7 +143,7 @@ class SessionRules:
         """A grant is over.
 
         Raises:
-            Violation: its subscription was left, and what is out was not waited for.
+            Violation: its subscription was left, and records in flight were not waited for.
         """
         if reason == "unsubscribed" and self._finishing.get(grant) != NEVER_MS:
             raise Violation("I5", f"grant {grant} was left without a final report")
@@ -181,7 +180,7 @@ class SessionRules:
     # Looks
 
     def delivered(self, group_id: int, stream: StreamId) -> list[int]:
-        """The grant epochs under which records of the stream may go out now."""
+        """The grant epochs under which records of the stream may be sent now."""
         return [
             held.grant_epoch
             for number, held in self._session.grants.items()
@@ -192,14 +191,14 @@ class SessionRules:
         ]
 
     def consumed(self, stream: StreamId) -> int:
-        """Below it all records of the stream are acknowledged under every grant that is held."""
+        """The offset below which all records are acknowledged under every held grant."""
         lents = self._session.window.streams()
         return min(
             (lent.records.progress.floor for lent in lents if lent.stream == stream), default=0
         )
 
     def held_besides(self, borrower_id: BorrowerId, message: ToBorrower) -> set[int]:
-        """The grants of a borrower that a message about another one must leave alone."""
+        """The grants of a borrower that a message about another grant must not change."""
         if not isinstance(message, Revoke | Revoked | Invalidate | ProgressSaved):
             return set()
         return {
@@ -211,14 +210,14 @@ class SessionRules:
         }
 
     def check_delivery(self, delivery: Deliver) -> None:
-        """S4, S5, S10: what goes to the client may go, and no more of it than may be blamed.
+        """S4, S5, S10: records that are sent may be sent, and no more together than may be blamed.
 
         Raises:
             Violation: it may not.
         """
         check_blame(delivery, self._session.window.credit.records)
         if delivery.attempt > 2:
-            # A single hand-out is told by the frontier alone.
+            # A single hand-out is reported by the frontier alone.
             records = complement(normalised(delivery.mask), delivery.base, delivery.end)
             told = tuple((low, high, delivery.attempt - 1) for low, high in records)
             counted = self._counted.get(delivery.grant, ())
@@ -236,7 +235,7 @@ class SessionRules:
             raise Violation("P1", f"delivered though the group is paused: {delivery}")
 
     def check_turns(self) -> None:
-        """S12: no subscription waits for what others hold. Not for a host that stood still.
+        """S12: no subscription waits for what others hold. Not judged on a host that was frozen.
 
         Raises:
             Violation: one does.
@@ -256,7 +255,7 @@ class SessionRules:
             ledger.check_kept(held.agent.group.group_id, held.stream, acked, held.grant_epoch)
 
     def check_in_time(self) -> None:
-        """I16, I22: what has to be over by a deadline is. Not for a host that stood still.
+        """I16, I22: everything with a deadline ends by it. Not judged on a host that was frozen.
 
         Raises:
             Violation: a final report or the end of a subscription is late.
@@ -273,7 +272,7 @@ class SessionRules:
                 raise Violation("I22", f"subscription {subscription} does not end")
 
     def check_read_on(self, log: SimulatedLog, growing: Container[int]) -> None:
-        """L2: what a stream has is read, unless the news of it is still on its way.
+        """L2: the records of a stream are read, unless the news of them is on its way.
 
         Raises:
             Violation: the window believes that it has read all.

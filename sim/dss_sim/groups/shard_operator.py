@@ -1,8 +1,8 @@
-"""Operators who cut ordered groups into other numbers of shards, at random, and what is judged of
+"""Operators who cut ordered groups into other numbers of shards, at random, and the rules for
 shards. Drawn apart, so that no other plan changes.
 
-An operation is durable from the moment at which it is asked for, as the group's row is. Invariant:
-this decides nothing that a leader decides. Names are those of docs/proof/groups-simulator.md::
+An operation is durable from the moment when it is asked for, like the group's row. Invariant: this
+decides nothing that a leader decides. Names are those of docs/proof/groups-simulator.md::
 
     H1  while a member that keeps state by shard holds a stream, nobody else holds one of the shard
         that it was told, also where that is none any more
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 
 SET_COUNT = "set_count"
 SHARDED_SHARE = 2 / 3
-"""Of the runs with ordered groups, the share in which they are shared out by shards."""
+"""In runs with ordered groups, the share with shards."""
 KEEPERS_SHARE = 1 / 2
-"""Of these, the share in which some programs keep state by shard."""
+"""The share of these in which some programs keep state by shard."""
 COUNTS_MAX = 4
-"""Changes of the count in a run, at most."""
+"""The most changes of the number in a run."""
 COUNT_MAX = 8
-"""The largest count that operators ask for, where no topic grows to more partitions."""
+"""The largest number that operators ask for, if no topic grows to more partitions."""
 AS_BASE = -1
-"""As many shards as the base has, whatever that is."""
+"""Stands for the base of the topic."""
 AS_BASE_SHARE = 1 / 3
-"""Of the ordered groups with shards, those that begin with that."""
+"""The share of ordered groups with shards that begin with that."""
 
 
 def with_shards(plan: "Plan", timed_as: "type[Timed]") -> "Plan":
-    """The plan, in some runs with ordered groups that are shared out by shards."""
+    """The plan; in some runs with ordered groups with shards."""
     chance = Random(f"{plan.seed}/shards")
     ordered = [each for each in plan.groups if each.queues is not None and each.queues.ordered]
     if not ordered or chance.random() >= SHARDED_SHARE:
@@ -80,15 +80,15 @@ def with_shards(plan: "Plan", timed_as: "type[Timed]") -> "Plan":
 
 
 class ShardOperator:
-    """The counts of all groups."""
+    """The numbers of shards of all groups."""
 
     def __init__(self, world: "World") -> None:
         self._world = world
         self._numbers = 1 << 48
         self._asked: dict[int, set[int]] = {}
-        """Not concluded, by group."""
+        """Operations that are not concluded, by group."""
         self._epochs: dict[tuple[int, StreamId], tuple[int, BorrowerId]] = {}
-        """The highest epoch with which somebody had a stream by shard, and who that was."""
+        """The highest epoch of a stream held by shard, and its holder."""
 
     # What operators ask for
 
@@ -108,7 +108,7 @@ class ShardOperator:
     # What leaders ask and say
 
     def asked_of(self, group_id: int) -> list[ShareByShards]:
-        """What a leader of the group is to do, as the group stands now."""
+        """The instruction for a leader of the group, by its present state."""
         rows = (each for each in self._world.groups.values() if each.group_id == group_id)
         group = next(rows, None)
         if group is None:
@@ -117,7 +117,7 @@ class ShardOperator:
         return [ShareByShards(number, slicing) for number in sorted(self._asked.get(group_id, ()))]
 
     def repeat_on(self, group_id: int) -> None:
-        """The group lost its leader, or is asked for something new."""
+        """The group lost its leader, or gets another instruction."""
         leaders = self._world.leaders
 
         def instruct() -> None:
@@ -136,13 +136,13 @@ class ShardOperator:
         self._asked.pop(group_id, None)
 
     def unended(self) -> list[int]:
-        """H4: what is not done."""
+        """H4: operations that are not done."""
         return [number for asked in self._asked.values() for number in asked]
 
     # What is judged
 
     def concluded(self, group_id: int, number: int, leader: Leader) -> None:
-        """A leader says that it is done.
+        """A leader says that an operation is done.
 
         Raises:
             Violation: it is not.
@@ -155,7 +155,7 @@ class ShardOperator:
             del self._asked[group_id]
         if not leader.members:
             return
-        # What they hold comes back by itself.
+        # Streams that these members hold come back by themselves.
         leaving = {name for name, member in leader.members.items() if member.leaving}
         for shard, streams in leader.shards.lanes.items():
             lents = [leader.streams[each] for each in streams]
@@ -167,7 +167,7 @@ class ShardOperator:
         """H1, H2: judge a leader after a step.
 
         Raises:
-            Violation: a shard is with two, or with a lower epoch than before.
+            Violation: a shard has two holders, or a lower epoch than before.
         """
         if leader.shards.slicing is None or leader.state is not LeaderState.LEADING:
             return

@@ -1,8 +1,8 @@
-"""The least of a failing run that still fails: fewer faults, fewer changes, fewer records.
+"""Shrinks a failing run to a small one that still fails: fewer faults, changes and records.
 
-Delta debugging (Zeller and Hildebrandt, 2002) over everything in a run that can be left out: what
-happens at a time of its own, limits that are small, and the strikes of its fault tape. A candidate
-counts if it breaks the same invariant. The answer is deterministic, for each run is.
+Delta debugging (Zeller and Hildebrandt, 2002) over everything in a run that can be left out: timed
+events, small limits, and strikes of its fault tape. A candidate counts if it breaks the same
+invariant. The answer is deterministic, because each run is.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,14 +15,14 @@ from dss_sim.groups.run import Outcome, run
 from dss_sim.small_limits import SmallLimit
 
 RUNS_MAX = 600
-"""Where shrinking gives up making it smaller: some ten seconds."""
+"""How many runs shrinking may take: some ten seconds."""
 
 T = TypeVar("T")
 Part = Timed | SmallLimit | Strike
 
 
 def shrunk(outcome: Outcome) -> Outcome:
-    """A run that breaks the same invariant with as little as was found.
+    """A small run that breaks the same invariant.
 
     Raises:
         ValueError: the run did not fail.
@@ -44,7 +44,7 @@ def shrunk(outcome: Outcome) -> Outcome:
         best = tried
         return True
 
-    # Without members nothing is delivered, and every end stays unreached.
+    # Without members nothing is delivered, and no end is reached.
     begins = [timed for timed in outcome.plan.timed if timed.kind == "begin"]
     others = [timed for timed in outcome.plan.timed if timed.kind != "begin"]
     parts: list[Part] = [*outcome.plan.limits, *others, *outcome.struck]
@@ -60,7 +60,7 @@ def _with_parts(plan: Plan, parts: Sequence[Part]) -> Plan:
 
 
 def minimised(parts: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]:
-    """A part of the parts that fails, and would not if any chunk of it were left out."""
+    """A part of the parts that fails, and passes if any of its chunks is left out."""
     kept = list(parts)
     chunks = 2
     while kept:

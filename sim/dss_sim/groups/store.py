@@ -1,8 +1,9 @@
 """The store of a run: the dictionary adapter of `dssd.store`, with commits that take a while.
 
 A differential test holds that adapter equal to the SQLite adapter. A commit takes effect at one
-moment between its request and its answer; a daemon that crashes in between may or may not have made
-it, and no caller learns which. A full disk does not prevent it (docs/decisions/0014).
+moment between its request and its answer. If the daemon crashes in between, the commit may or may
+not have been made, and no caller learns which. A full disk does not prevent it
+(docs/decisions/0014).
 """
 
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -39,7 +40,7 @@ class AtOnce:
 
 
 def progress_in(writes: Sequence[Write]) -> Iterator[tuple[ProgressRow, int]]:
-    """The progress in a commit, each with the epoch of its grant; -1 where that is not in it."""
+    """The progress in a commit, each with the epoch of its grant; -1 if the commit has no grant."""
     rows = [write.row for write in writes if isinstance(write, Put)]
     grants = {
         (row.group_id, row.storage_topic_id, row.partition): row.grant_epoch
@@ -61,10 +62,10 @@ class SimulatedStore:
         self._chance = chance
         self._latency = chance.of("commits")
         self._pending: dict[int, bool] = {}
-        """Commits not yet made, by number; False: the daemon died before."""
+        """Commits not made yet, by number; False: the daemon died before."""
         self._asked = 0
         self.committed: Callable[[Sequence[Write]], None] = lambda writes: None
-        """Told of each commit at the moment at which it takes effect."""
+        """Called with each commit at the moment when it takes effect."""
 
     def commit(
         self,
@@ -85,7 +86,7 @@ class SimulatedStore:
         self._schedule.after(delay_us, partial(answer, answered))
 
     def crash(self) -> None:
-        """The daemon dies: of each commit under way it is open whether it was made."""
+        """The daemon dies: each commit under way is made or not, at random."""
         for number in list(self._pending):
             self._pending[number] = self._latency.random() < 0.5
 

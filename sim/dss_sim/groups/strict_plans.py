@@ -1,11 +1,11 @@
-"""Strict plans: those in which nothing may make a record come twice.
+"""Strict plans: runs in which nothing may make a record come twice.
 
-The checker is strictest in such a run: each record must come once, unmarked, in its time. One run
+The checker is strictest in such a run: each record must come once, unmarked, and in time. One run
 in ten is cut down to events that disturb nothing; in half of these a leader dies as well, so that
-runs with faults are held to the strict rules too.
+some faults are held to the strict rules too.
 
 Invariant: an event or a rate that is named here never makes a record come twice to a member that
-stays and acknowledges everything. Every other one counts as a disturbance.
+stays and acknowledges everything. All others count as disturbances.
 """
 
 from dataclasses import replace
@@ -61,7 +61,8 @@ def disturbs_by_plan(plan: "Plan") -> bool:
 def cut_to_strict(plan: "Plan", chance: Random, death: "Timed") -> "Plan":
     """The plan without disturbances; in half of the cases a leader dies once, and no member leaves.
 
-    A goodbye is sent only once, so a dead leader may miss it; deaths in a row may outlast a lease.
+    A goodbye is sent only once, so a dead leader may miss it; several deaths in a row may outlast a
+    lease.
     """
     dies = chance.random() < LEADERLESS_SHARE
     kinds = UNDISTURBING - LEADER_FAULTS - (LEAVES if dies else frozenset())

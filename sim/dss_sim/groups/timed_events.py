@@ -1,7 +1,7 @@
 """The timed events of a run: records, members, operators, faults.
 
-One function a kind of `Timed`. Each works on whatever state the world is in by then, and does
-nothing where it cannot apply. Those that may make records come twice say so to the history.
+One function for each kind of `Timed`. Each works on the world's state at that time, and does
+nothing if it does not apply. Those that may make records come twice report that to the history.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,21 +37,21 @@ from dssd.store.rows import (
 from dssd.topics.model import StorageTopic, Topic
 
 NOTICES_US = 1_000
-"""How long after it went on a client that stood still has heard what came meanwhile."""
+"""How long after it thaws a frozen client has heard everything that came meanwhile."""
 CUT_AFTER_US = (3_100_000, 5_000_000)
 """How long after a client froze the transport cuts it off."""
 APPENDS_BY = 1_009
 """`Timed.who` divided by this chooses the producer, independently of the stream."""
 FOUND_AGAIN_US = 2_000_000
-"""How long after a lease all late messages, and those that were resent for them, have come."""
+"""How long after a lease all late messages, and their resends, have arrived."""
 KINDS_OF_MOVES = (None, *OPERATIONS)
-"""By `Timed.amount`; None: any."""
+"""The kind of operation by `Timed.amount`; None: any."""
 BURST_FRAMES = 8
 """More than a producer may have in flight."""
 
 
 def happen(world: World, timed: Timed) -> None:
-    """Let it happen now."""
+    """Let the event happen now."""
     if (
         timed.kind not in UNDISTURBING
         or _loses_goodbyes(world, timed)
@@ -74,12 +74,13 @@ def _has_leader_faults(world: World) -> bool:
 
 
 def _spares_vanished(world: World, timed: Timed) -> bool:
-    """Who vanishes in a pause is not counted as a doubt."""
+    """Whether a client that vanishes in a pause is not charged."""
     return timed.kind == "pause" and any(each.kind in MEMBER_FAULTS for each in world.plan.timed)
 
 
 def _outlasts_leases(world: World, timed: Timed) -> bool:
-    """A lease may end before a new leader is found: the way is slow, or that one dies soon too."""
+    """Whether a lease may end before a new leader is found: the way is slow, or it dies soon
+    too."""
     if timed.kind not in LEADER_FAULTS:
         return False
     if SLOWING & world.plan.rates.keys():
@@ -190,12 +191,12 @@ def _seal_topic(world: World, timed: Timed) -> None:
 
 
 def _switch_topic(world: World, timed: Timed) -> None:
-    """The topic grows: another storage topic, then the seal; so its records go there."""
+    """The topic grows: another storage topic, then the seal; new records go there."""
     topic = _topic(world, timed)
     if topic is not None:
         _grow_topic(world, timed)
         part = topic.storage_topics[-1]
-        # The operation goes on with the next daemon.
+        # The next daemon continues the operation.
         world.catalogue.to_seal[part.storage_topic_id] = partial(_sealed, world, topic.name, part)
         _seal(world, topic, part)
 
@@ -250,7 +251,7 @@ def _destroy_group(world: World, timed: Timed) -> None:
     world.member_operator.forget(group.group_id)
     world.pause_operator.forget(group)
     world.shard_operator.forget(group.group_id)
-    # At last: the host may die in that step.
+    # Last, because the host may die in that step.
     world.leaders.destroy(group.group_id)
 
 
@@ -320,7 +321,7 @@ def _pause(world: World, timed: Timed) -> None:
 
 
 def _before_heal(world: World, span_us: int) -> int:
-    """What a fault leaves behind is over when the world is healed."""
+    """The effects of a fault are over when the world is healed."""
     return min(span_us, world.plan.heal_us - world.schedule.now_us)
 
 
@@ -368,9 +369,9 @@ def _kill_client(world: World, timed: Timed) -> None:
 
 
 def _cut_pipe(world: World, timed: Timed) -> None:
-    """The session notices before its client only by a silence in which that one began to doubt.
+    """Cut the connection; the session notices before its client, which only doubts after a silence.
 
-    A client that stands still notices nothing before it goes on.
+    A frozen client notices nothing before it thaws.
     """
     client = _client(world, timed)
     if client.pipe is None:
@@ -407,7 +408,7 @@ def _rot(world: World, timed: Timed) -> None:
         streams = topics[timed.who % len(topics)].streams()
         stream = streams[timed.who // 7 % len(streams)]
         count, bits = 1 + timed.who // 53 % 4, timed.who // APPENDS_BY
-        # What marks hide costs nothing more; without them a start has to judge the bad bytes.
+        # What marks cover would not be read anyway; without marks a start judges the bad bytes.
         heads, marks = bits % 4 > 1, bits % 4 > 0
         at = timed.who // 211 if bits // 4 % 2 else -1
         world.writer.rot(stream, at, count, heads=heads, marks=marks)
@@ -431,7 +432,7 @@ def _fail_reads(world: World, timed: Timed) -> None:
 
 
 def _busy_producer(world: World, timed: Timed) -> Producer:
-    """The one that `_append` takes; every other time it has just sent more than it may."""
+    """The producer that `_append` takes; every other time it has just sent more than it may."""
     if timed.who % 2:
         _burst(world, timed)
     return world.producers[timed.who // APPENDS_BY % len(world.producers)]

@@ -1,4 +1,4 @@
-"""What a disk holds of one storage topic, and what a start makes of it.
+"""The contents of a disk for one storage topic, and what a start makes of them.
 
 ::
 
@@ -10,11 +10,11 @@
 
 Frames are numbered in the order in which they were written, whatever their stream. The state of the
 producers is the real one, `dssd.log.sequences`, and so is its way through a crash: snapshot, marks,
-frames, doubt. So are the offsets that damage takes along (`dssd.log.recovery.claimed_offsets`).
+frames, doubt. So are the offsets that damage claims (`dssd.log.recovery.claimed_offsets`).
 
-Invariant: what was synced survives everything but rot. Rot strikes below the watermark only:
-above it, at the end of a file, rot cannot be told from a torn write. This module knows no readers,
-no writers and no time.
+Invariant: synced frames survive everything except rot. Rot strikes only below the watermark: above
+it, at the end of a file, rot cannot be told from a torn write. This module knows no readers, no
+writers and no time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ CEILING_OFFSETS = 24
 """How far above its stream's end a ceiling is raised, so that most frames find it high enough."""
 
 BYTES_A_RECORD = 2
-"""A record takes at least one, so bad bytes count as at least as many records as they held."""
+"""The least bytes of a record, so bad bytes count as at least as many records as they held."""
 
 _SEGMENT = 1
 
@@ -45,18 +45,18 @@ class Frame(NamedTuple):
     producer_id: bytes
     sequence: int
     content: int
-    """Which of its producer's frames it is: a refused one gives its sequence to another."""
+    """The number of the frame at its producer: a refused frame gives its sequence to another."""
     keys: tuple[Key, ...]
-    """Of its records."""
+    """The keys of its records."""
     time_us: int
 
     @property
     def end(self) -> int:
-        """Behind its last record."""
+        """The offset after its last record."""
         return self.base + self.records
 
     def header(self) -> Header:
-        """As it can be read where only the body is bad."""
+        """The header, which can be read if only the body is bad."""
         return Header(
             0, 0, 0, 0, self.records, self.partition, 0, self.producer_id, self.sequence, 0,
             self.base, self.time_us, 0, 0, 0,
@@ -64,7 +64,7 @@ class Frame(NamedTuple):
 
 
 class Jump(NamedTuple):
-    """Offsets of a partition that hold nothing."""
+    """Offsets of a partition without records."""
 
     partition: int
     start: int
@@ -72,14 +72,14 @@ class Jump(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a start found."""
+    """The findings of a start."""
 
     survived: Sequence[Frame]
     """Frames that could not be read before."""
     damaged: Sequence[Jump]
-    """Offsets that are never given, because bad bytes may have held them."""
+    """Offsets that are never assigned, because bad bytes may have held them."""
     lost: Sequence[Jump]
-    """Offsets that went with the machine or were never given, up to where the stream goes on."""
+    """Offsets lost with the machine or never assigned, up to where the stream goes on."""
 
 
 class TopicFile:
@@ -90,29 +90,30 @@ class TopicFile:
         self.durability = durability
         self.frames: list[Frame] = []
         self.ends = [0] * partitions
-        """Where each stream goes on."""
+        """The next offset of each stream."""
         self.producers = Producers(storage_topic_id)
         self.sealed_ends: list[int] | None = None
-        """Where its streams end for good, once it is sealed."""
+        """The final end of each stream, once it is sealed."""
         self.visible = 0
-        """So many frames can be read."""
+        """How many frames can be read."""
         self.ceilings = [0] * partitions
-        """Durable. What an os topic shows above its ceilings is synced first."""
+        """How many are durable. A frame of an os topic above its ceiling is synced before it is
+        shown."""
         self._synced = 0
         self._watermark = 0
         self._begin = 0
         self._marked = 0
         self._marks: list[tuple[int, bytes]] = []
         self._marks_whole = True
-        """None is missing, so more may follow."""
+        """Whether no frame is missing, so more may follow."""
         self._snapshot = self.producers.encode(self._covered())
         self._snapshot_at = 0
         self._begin_ends = [0] * partitions
-        """Where the streams went on when the active segment began."""
+        """The next offset of each stream when the active segment began."""
         self._bad: dict[int, bool] = {}
         """Frames that cannot be read, by number, and whether their headers can."""
         self._gone_from: dict[int, int] = {}
-        """The first readable frame that each stream lost, by its offset."""
+        """The offset of the first readable frame that each stream lost."""
 
     # Writing
 
@@ -135,7 +136,7 @@ class TopicFile:
         return frame
 
     def seal(self) -> None:
-        """All is durable, and nothing follows."""
+        """Everything is durable, and nothing follows."""
         self.sync()
         self.sealed_ends = list(self.ends)
 
@@ -149,11 +150,11 @@ class TopicFile:
         return refused
 
     def sync(self) -> None:
-        """All that was written is on the disk."""
+        """Everything written is on the disk."""
         self._synced = len(self.frames)
 
     def wants_sync(self) -> bool:
-        """Whether what was written may not be shown before it is synced."""
+        """Whether written frames must be synced before they are shown."""
         return self.visible < len(self.frames) and (
             self.durability == "sync"
             or any(end > ceiling for end, ceiling in zip(self.ends, self.ceilings, strict=True))
@@ -170,12 +171,12 @@ class TopicFile:
         }
 
     def store_ceilings(self, ceilings: Mapping[int, int]) -> None:
-        """They are durable."""
+        """The ceilings are durable."""
         for partition, ceiling in ceilings.items():
             self.ceilings[partition] = max(self.ceilings[partition], ceiling)
 
     def show(self) -> Sequence[Frame]:
-        """All that was written can be read from now on; returns what could not before."""
+        """Everything written can be read from now on; returns the newly readable frames."""
         fresh = self.frames[self.visible :]
         self.visible = len(self.frames)
         return fresh
@@ -183,7 +184,7 @@ class TopicFile:
     # Housekeeping
 
     def mark(self) -> None:
-        """Store how far the file is durable, and what a start need not read."""
+        """Store how far the file is durable, and which part a start need not read."""
         self.sync()
         self._watermark = self._synced
         changes = self.producers.take_changes()
@@ -198,7 +199,7 @@ class TopicFile:
         self._save_producers()
 
     def close(self) -> None:
-        """All is durable and known: the next start has no doubt."""
+        """Everything is durable and known: the next start has no doubt."""
         self.mark()
         self._save_producers()
         self.ceilings = [
@@ -219,19 +220,19 @@ class TopicFile:
     def _covered(self) -> SnapshotPosition:
         return SnapshotPosition(self.storage_topic_id, _SEGMENT, len(self.frames))
 
-    # What goes wrong
+    # Faults
 
     def rot(self, partition: int, at: int, count: int, *, heads: bool) -> list[Frame]:
-        """So many frames of a stream from the n-th on become unreadable; returns them.
+        """Some frames of a stream, from the n-th on, become unreadable; returns them.
 
-        With ``heads`` not even the headers of these can be read.
+        With ``heads`` not even their headers can be read.
         """
         chosen = self._durable(partition, at, count)
         self._bad |= dict.fromkeys(chosen, not heads)
         return [self.frames[number] for number in chosen]
 
     def durable(self, partition: int, at: int, count: int) -> list[Frame]:
-        """So many frames of a stream from the n-th on, of those that are durable and whole."""
+        """Some frames of a stream, from the n-th durable and whole one on."""
         return [self.frames[number] for number in self._durable(partition, at, count)]
 
     def _durable(self, partition: int, at: int, count: int) -> list[int]:
@@ -243,13 +244,13 @@ class TopicFile:
         return numbers[at % len(numbers) :][:count] if numbers else []
 
     def lose_marks(self) -> None:
-        """They are only a cache; the next start reads the frames instead."""
+        """Lose the marks, which are only a cache; the next start reads the frames instead."""
         self._marks.clear()
         self._marked = self._begin
         self._marks_whole = False
 
     def crash(self, chance: Random, *, power: bool) -> None:
-        """The process dies, or the machine: what is not safe survives up to some frame."""
+        """The process dies, or the machine: unsafe frames survive up to a random one."""
         safe = self._synced if power else max(self._synced, self.visible)
         if safe < len(self.frames) and not (power and chance.random() < 0.5):
             safe = chance.randint(safe, len(self.frames))
@@ -262,7 +263,7 @@ class TopicFile:
     # Starting
 
     def restart(self, *, clean: bool) -> Found:
-        """Go on with what is there; the streams of an os topic at their ceilings."""
+        """Continue with what is there; the streams of an os topic at their ceilings."""
         survived = self.frames[self.visible :]
         self._marks_whole = True
         losses, claims = self._read()
@@ -273,13 +274,13 @@ class TopicFile:
         if losses or not clean:
             self._settle(damaged=bool(losses))
         if lost:
-            # A gap lies between two segments, for within one it would count as damage.
+            # A gap lies between two segments, because within one it would count as damage.
             self.roll()
         self.visible = len(self.frames)
         return Found(survived, damaged, lost)
 
     def _read(self) -> tuple[list[LostBytes], list[Claim]]:
-        """Know again what the frames tell: by marks, then frame by frame."""
+        """Learn the frames again: by marks, then frame by frame."""
         producers, _ = Producers.decode(self._snapshot)
         for end, changes in self._marks:
             if end > self._snapshot_at:
@@ -310,7 +311,7 @@ class TopicFile:
         return LostBytes(place, BYTES_A_RECORD * frame.records, header)
 
     def _is_there(self, partition: int, offset: int) -> bool:
-        """Whether a frame is readable, where only the active segment was found damaged."""
+        """Whether a frame is readable, if only the active segment was found damaged."""
         frames = (self.frames[number] for number in self._bad if number >= self._begin)
         return (partition, offset) not in {(frame.partition, frame.base) for frame in frames}
 
@@ -327,12 +328,12 @@ class TopicFile:
         return lost
 
     def _settle(self, *, damaged: bool) -> None:
-        """Make durable what was found, as the real start does."""
+        """Make the found frames durable, as the real start does."""
         tail, self._synced = self._watermark, len(self.frames)
         if damaged:
             self._begin_active(self._synced, self.ends)
         elif tail < self._synced:
-            # What lies above the watermark is copied to a new segment.
+            # Frames above the watermark are copied to a new segment.
             self._begin_active(tail, self._ends_at(tail))
         self._save_producers()
 

@@ -1,9 +1,9 @@
-"""What happened in a run, a line an event, for people.
+"""The events of a run, one line each, for people.
 
     3.930670  c0       HandedOut g1 t2/0/0 @8 c0 epoch 3
     3.936012  leader   Received UpdateProgress #2 ...
 
-Values are written with their class and those fields that are not at rest (None, zero, empty).
+Values are written with their class and the fields that are set (not None, zero, empty).
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ class Transcript:
         self.lines: list[str] = []
 
     def note(self, at_us: int, who: str, what: object) -> None:
-        """One thing happened."""
+        """Write one event."""
         self.lines.append(f"{at_us / 1e6:10.6f}  {who:{COLUMN}} {readable(what)}")
 
 
 def readable(value: object) -> str:
-    """A value in few words."""
+    """A value in short form."""
     match value:
         case StreamId(storage_topic_id, partition):
             return f"{storage_topic_id}/{partition}"

@@ -1,9 +1,9 @@
-"""Each subscription of a session that has work gets some, whatever the user takes of the others.
+"""Each subscription of a session with work gets some of it done, whatever the user takes of others.
 
     S12 one that has something to send has no less out than its share
     S12 one that has records to read, and less out than its share, is read for within a second
 
-Invariant: this takes notes of what reads found, and looks; no machine depends on it.
+Invariant: this takes notes of read results, and looks; no machine depends on it.
 """
 
 from collections.abc import Collection
@@ -15,7 +15,8 @@ from dssd.machines.delivery.stream import DeliveredStream
 from dssd.machines.delivery.window import DeliveryWindow
 
 TURN_MS_MAX = 1_000
-"""A read takes 2 ms, and so many streams as a session has here take turns in a tenth of this."""
+"""How long a subscription may wait: a read takes 2 ms, and the streams of a session take turns
+within a tenth of this."""
 
 
 class TurnRules:
@@ -23,21 +24,21 @@ class TurnRules:
 
     def __init__(self) -> None:
         self._since_ms: dict[int, int] = {}
-        """Subscriptions that wait, and since when nothing was read for them."""
+        """Waiting subscriptions, and since when nothing was read for them."""
 
     def read(self, subscription: int) -> None:
         """A read for the subscription was answered."""
         self._since_ms.pop(subscription, None)
 
     def stood_still(self) -> None:
-        """The host did: nothing could be read."""
+        """The host was frozen: nothing could be read."""
         self._since_ms.clear()
 
     def check(self, window: DeliveryWindow, suspended: Collection[int], now_ms: int) -> None:
-        """S12: look at who waits.
+        """S12: look at waiting subscriptions.
 
         Raises:
-            Violation: one has for too long.
+            Violation: one has waited for too long.
         """
         waiting = {lent.subscription for lent in window.streams() if _has_work(lent)}
         waiting -= set(suspended)
@@ -55,7 +56,7 @@ class TurnRules:
 
 
 def check_shares(window: DeliveryWindow) -> None:
-    """S12: no subscription has something to send, and less out than nobody can take from it.
+    """S12: no subscription has something to send while it has less out than its own share.
 
     Raises:
         Violation: one waits for what others hold.
@@ -69,7 +70,7 @@ def check_shares(window: DeliveryWindow) -> None:
 
 
 def _out_below_share(window: DeliveryWindow, subscription: int) -> list[int] | None:
-    """How many records and bytes it has out, where both are less than its share; else None."""
+    """How many records and bytes it has out, if both are less than its share; else None."""
     credit, lents = window.credit, list(window.streams())
     count = len({lent.subscription for lent in lents})
     own = [lent for lent in lents if lent.subscription == subscription]
@@ -86,7 +87,7 @@ def _out_below_share(window: DeliveryWindow, subscription: int) -> list[int] | N
 
 
 def _has_work(lent: DeliveredStream) -> bool:
-    """Whether the stream could be read now, for all that it knows itself."""
+    """Whether the stream could be read now, by its own state."""
     if lent.records.ending or lent.trouble.again_ms is not None or lent.reading or lent.is_shut:
         return False
     if lent.records.resting.due_ranges:

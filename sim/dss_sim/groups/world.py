@@ -1,4 +1,4 @@
-"""One run: hosts, store, log, network, and the clients, producers and daemon among them.
+"""One run: hosts, store, log, network, clients, producers, and the daemon.
 
 Invariant: everything that happens is an event of the schedule; every event is followed by a look
 at the machines that it touched, and every 50th by a look at all of them.
@@ -68,10 +68,10 @@ from dssd.topics.model import StorageTopic, Topic
 
 LOOK_AT_ALL_EVERY = 50
 EVENTS_MAX = 200_000
-"""A hundred times those of a usual run."""
+"""A hundred times the events of a usual run."""
 FRAME_RECORDS_MAX = 6
 STOP_US = 500_000
-"""What a daemon takes to stop, at most; then it is ended."""
+"""How long a daemon may take to stop; then it is killed."""
 RESTART_US = 300_000
 PRODUCERS_NOTICE_US = 5_000
 
@@ -94,7 +94,7 @@ class World:
         self.transcript: Callable[[int, str, object], None] | None = None
         self.names: dict[StreamId, str] = {}
         self.retry_names: dict[tuple[str, str], str] = {}
-        """Of the retry queue, by group and stream."""
+        """The queues, by group and stream of the retry queue."""
         self.in_lanes: set[tuple[str, str]] = set()
         """Group and stream of all levels of lanes."""
         self.queue_work = QueueWork(self)
@@ -104,10 +104,10 @@ class World:
         self.sessions: dict[str, SimulatedSession] = {}
         """Connected sessions, by client id."""
         self.effects = 0
-        """Carried out so far, by whichever host."""
+        """Effects carried out so far, by any host."""
         self.crash_at_effect = plan.crash.effect if plan.crash is not None else 0
         self.healed_us: int | None = None
-        """Since when there are no faults."""
+        """The time since which there are no faults."""
         self.ledger = Ledger()
         self.cursor_operator = CursorOperator(self)
         self.member_operator = MemberOperator(self)
@@ -144,7 +144,7 @@ class World:
     # Time
 
     def step(self) -> None:
-        """Let one event happen, and look at what it touched.
+        """Let one event happen, and look at the machines that it touched.
 
         Raises:
             Violation: something does not hold.
@@ -159,14 +159,14 @@ class World:
             raise Violation("L5", "events without end")
 
     def after(self, span_us: tuple[int, int], act: Act, host: Host | None = None) -> None:
-        """Let it happen after a while, drawn from a span."""
+        """Let an event happen after a while, drawn from a span."""
         low, high = span_us
         self.schedule.after(low + int(self._delays.random() * (high - low)), act, host)
 
     # What is looked at
 
     def tell(self, event: Event) -> None:
-        """Something that observers see happened: keep it, judge it."""
+        """Record something that observers see, and judge it."""
         self.history.append(event)
         if self.transcript is not None:
             self.transcript(self.schedule.now_us, "history", event)
@@ -175,20 +175,20 @@ class World:
             self.pause_operator.handed_out(event)
 
     def say(self, who: str, given: object) -> None:
-        """For the transcript only."""
+        """Write to the transcript only."""
         if self.transcript is not None:
             self.transcript(self.schedule.now_us, who, given)
 
     def noticed(self, what: object) -> None:
-        """Something worth showing to people: only the transcript has it."""
+        """Something worth showing to people, in the transcript only."""
         self.say("notice", what)
 
     def await_leader(self, acting: Leading, given: LeaderInput) -> Sight | None:
-        """A leader is about to take a step; returns what is to be compared after it."""
+        """A leader is about to take a step; returns the values to compare after it."""
         assert acting.leader is not None
         host = self.leaders.host
         thawed_us = self.schedule.now_us - host.frozen_until_us
-        # What waited until it led is of the time at which it came; its timers are due behind that.
+        # Inputs that waited until it led carry their arrival time; its timers are due after them.
         if thawed_us > LATE_MS * 1_000 and given.now_ms == host.now_ms():
             check_deadlines(acting.leader, host.now_ms())
             check_repeated(acting.leader, host.now_ms(), acting.said_ms)
@@ -196,14 +196,14 @@ class World:
             healed_ms = host.now_ms() - host.elapsed_ms(self.schedule.now_us - self.healed_us)
             revoke_ms = ANSWERED_WITHIN_MS
             hangs = any(each.hang for each in self.plan.habits)
-            # What a client refused is moved before its lane is given back.
+            # Refused records are moved before their lane is given back.
             if "late_final" in self.plan.rates or hangs or has_queues(self.plan):
                 revoke_ms += self.plan.timing.revoke_deadline_ms
             check_answered(acting.leader, host.now_ms(), healed_ms, self.is_borrower, revoke_ms)
         return seen_before(acting.leader, given, kept=acting.kept_until_ms > 0)
 
     def check_fenced(self, group_id: int, stream: StreamId, epoch: int, rule: str) -> None:
-        """S4, H1: who held the stream before hands out nothing any more when it is granted anew, or
+        """S4, H1: earlier holders of a stream hand out nothing any more when it is granted anew, or
         held back.
 
         Raises:
@@ -219,7 +219,7 @@ class World:
                     raise Violation(rule, f"{client_id} still delivers {stream} of {old}: {epoch}")
 
     def sealed_end(self, stream: StreamId) -> int:
-        """Where a sealed stream ends; beyond all offsets where it is not sealed."""
+        """The end of a sealed stream; above all offsets if it is not sealed."""
         parts = (part for topic in self.catalogue.topics.values() for part in topic.storage_topics)
         for part in parts:
             if part.storage_topic_id == stream.storage_topic_id and part.ends is not None:
@@ -250,10 +250,10 @@ class World:
             session.rules.check_read_on(self.log, session.growing)
 
     def count_effect(self, host: Host) -> None:
-        """A host carried out an effect; it may die of it.
+        """A host carried out an effect, and may die at it.
 
         Raises:
-            Crashed: it does.
+            Crashed: it dies.
         """
         self.effects += 1
         if self.effects == self.crash_at_effect:
@@ -280,7 +280,7 @@ class World:
             self.writer.restart()
             for storage_topic_id, sealed in list(self.catalogue.to_seal.items()):
                 self.writer.seal(storage_topic_id, sealed)
-        # Where the whole daemon died since, leaders come back with its log.
+        # If the whole daemon died since, leaders come back with its log.
         if self.writer.up:
             self.leaders.restart()
             self.cursor_operator.resume()
@@ -303,9 +303,9 @@ class World:
                 del self._borrowers[borrower_id]
 
     def crash_daemon(self, *, power: bool = False) -> None:
-        """Leaders, sessions and log are one process, and it dies, with commits under way.
+        """Leaders, sessions and log are one process, which dies, with commits under way.
 
-        With ``power`` the machine dies, and takes along what was not synced.
+        With ``power`` the machine dies, and loses everything that was not synced.
         """
         self.store.crash()
         self.writer.crash(power=power)
@@ -317,7 +317,7 @@ class World:
             self.crash_sessions(host)
 
     def stop_daemon(self) -> None:
-        """Sessions say goodbye, leaders save what they have; then the process ends and restarts."""
+        """Sessions say goodbye, leaders save their state; then the process ends and restarts."""
         if not self.leaders.up:
             return
         # Scheduled first, because a host may die while it says goodbye.
@@ -347,9 +347,9 @@ class World:
         return pipe
 
     def session_closed(self, session: SimulatedSession, silent_ms: int | None) -> None:
-        """A session's client is gone: its leaders hear of it in one process, by a call.
+        """A session's client is gone: its leaders in the same process are called.
 
-        That comes behind what its borrowers said last, as in the daemon, unless that is late.
+        That comes after its borrowers' last messages, as in the daemon, unless those are late.
         """
         if self.sessions.get(session.client_id) is session:
             del self.sessions[session.client_id]
@@ -392,7 +392,7 @@ class World:
         return borrower_id in self._borrowers
 
     def next_grant(self) -> int:
-        """A number that was never given."""
+        """A number that was never used."""
         self._numbers += 1
         return self._numbers
 
@@ -487,7 +487,7 @@ class World:
         self.leaders.change_topic(topic)
 
     def _committed(self, writes: Sequence[Write]) -> None:
-        """A commit took effect: what it says of streams is told."""
+        """A commit took effect: report its changes of streams."""
         epochs = {(row.group_id, row.storage_topic_id, row.partition): epoch
                   for row, epoch in progress_in(writes)}  # fmt: skip
         for made, asked in self.ledger.take(writes):

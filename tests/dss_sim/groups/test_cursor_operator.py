@@ -5,6 +5,7 @@ from dss_sim.groups.history import Moved
 from dss_sim.groups.plan import OPERATED_SHARE, OPERATIONS, plan_of
 from dss_sim.groups.run import run
 from dss_sim.groups.scenarios import SCENARIOS, spoken
+from support.proof_share import only_in_proof
 
 OPERATED = SCENARIOS[50:]
 
@@ -24,6 +25,7 @@ def test_scripts_have_moves_of_every_kind_undone_and_cancelled() -> None:
     assert {timed.kind for timed in scripts} >= OPERATIONS.keys()
 
 
+@only_in_proof
 def test_moves_of_scripts_are_made_and_some_are_taken_back() -> None:
     moves = [
         event

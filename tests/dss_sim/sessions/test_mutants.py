@@ -5,7 +5,7 @@ import pytest
 from dss_sim.mutants.in_runs import IN_RUNS
 from dss_sim.mutants.in_sessions import IN_SESSIONS, JUDGE
 from dss_sim.mutants.trying import tried
-from support.proof_share import share
+from support.proof_share import only_in_proof
 
 BY_NAME = {mutant.name: mutant for mutant in IN_SESSIONS}
 QUICK = {
@@ -19,7 +19,8 @@ QUICK = {
 """Found by the first seeds, and by what."""
 
 
-@pytest.mark.parametrize("name", list(QUICK)[:: share(6, 1)])
+@only_in_proof
+@pytest.mark.parametrize("name", QUICK)
 def test_a_seeded_bug_is_found_by_the_first_seeds(name: str) -> None:
     verdict = tried(BY_NAME[name], firsts=(0,), seeds_max=10)
     assert verdict.is_caught

@@ -14,7 +14,7 @@ from dss_core.errors import (
 )
 from dssd.access import access as module
 from dssd.access.access import Access, NewPrincipal
-from dssd.access.permissions import permission_of, suspended
+from dssd.access.permissions import Role, permission_of, read_stored, suspended
 from dssd.store.access_rows import PrincipalRow
 from dssd.store.memory import MemoryStore
 from dssd.store.paging import scan_all
@@ -270,3 +270,37 @@ async def test_another_token_other_permissions_or_a_removal_end_a_suspension_too
     assert restored.by_token(OTHER) is not None
     await restored.remove("token:eve")
     assert (restored.suspended, restored.suspended_by(b"dss_three")) == (0, "")
+
+
+async def test_more_is_allowed_beside_what_somebody_may_already(access: Access) -> None:
+    await access.put(token(expires_at_ms=NOW_MS + HOUR_MS))
+    more = replace(token(), secret=b"", permissions=(*CONSUMES, *READS), adds=True)
+    row = await access.put(more)
+    assert read_stored(row.permissions) == (*READS, *CONSUMES), "and nothing twice"
+    assert row.expires_at_ms == NOW_MS + HOUR_MS
+    assert access.by_token(TOKEN) is not None
+    with pytest.raises(PrincipalNotFound):
+        await access.put(replace(more, name="token:bob"))
+    for wrong in (
+        replace(more, secret=sha256(OTHER)),
+        replace(more, expires_at_ms=NOW_MS + 1),
+        replace(more, permissions=()),
+        replace(more, permissions=tuple(permission_of("read", [f"{n}/#"], []) for n in range(15))),
+    ):
+        with pytest.raises(IllegalArgument):
+            await access.put(wrong)
+    assert access.rows() == [row]
+
+
+async def test_who_is_suspended_stays_so_with_more_permissions(
+    access: Access, store: MemoryStore, clock: SetClock
+) -> None:
+    row = await access.put(token())
+    await store.commit([Put(replace(row, permissions=suspended(row.permissions)))])
+    restored = await Access.open(store, clock)
+    await restored.put(replace(token(), secret=b"", permissions=CONSUMES, adds=True))
+    assert restored.by_token(TOKEN) is None
+    await restored.confirm(())
+    login = restored.by_token(TOKEN)
+    assert login is not None
+    assert login.principal.roles == {Role.READ, Role.CONSUME}

@@ -1,5 +1,7 @@
 """What a permission covers, and what is none."""
 
+import shlex
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,7 +80,35 @@ def test_a_denial_names_the_permission_that_would_do() -> None:
     nobody = Principal.of("token:ada", [permission_of("read", ["orders/#"], [])])
     with pytest.raises(PermissionDenied) as denied:
         nobody.require(demand(Role.PRODUCE, "orders/us/1"))
-    assert "--role produce --topic 'orders/us/1'" in denied.value.hint_text
+    command = "dssctl principals allow token:ada --role produce --topic orders/us/1"
+    assert command in denied.value.hint_text
+
+
+@pytest.mark.parametrize("name", ["cert:worker 1", "cert:x; reboot", "cert:a'b"])
+def test_what_a_denial_proposes_is_one_command_whatever_the_names(name: str) -> None:
+    nobody = Principal.of(name, [permission_of("read", ["orders/#"], [])])
+    subject, group = "orders/'; reboot; '", "billing$(reboot)"
+    with pytest.raises(PermissionDenied) as denied:
+        nobody.require(demand(Role.CONSUME, subject, group=group))
+    command = denied.value.hint_text.partition("with: ")[2].rstrip(".")
+    said = ["--role", "consume", "--topic", subject, "--group", group]
+    assert shlex.split(command) == ["dssctl", "principals", "allow", name, *said]
+
+
+def test_an_admin_is_made_without_topics_and_groups() -> None:
+    assert everywhere(Role.ADMIN).wanted == "--role admin"
+
+
+def test_the_state_of_a_group_is_had_by_its_name_or_by_what_it_reads() -> None:
+    state = Demand(Role.OPERATE, (TopicFilter.parse("orders/#"),), "billing", by_group=True)
+    for said, allows in (
+        ((["orders/#"], ["billing"]), True),
+        (([], ["bill*"]), True),
+        ((["orders/eu/#"], ["billing"]), False),
+        ((["orders/#"], []), False),
+        (([], ["shipping"]), False),
+    ):
+        assert permission_of("operate", *said).allows(state) is allows, said
 
 
 def test_who_has_no_permission_has_no_role() -> None:

@@ -92,7 +92,7 @@ async def test_members_are_named_and_a_shorter_wait_is_said_to_bring_records_aga
     assert plan.members == ("ann",)
     assert [effect.split(" ", 3)[:3] for effect in plan.effects] == [
         ["The", "ack", "wait"],
-        ["What", "members", "have"],
+        ["Records", "that", "members"],
         ["A", "stream", "with"],
     ]
 
@@ -150,7 +150,7 @@ async def test_an_edit_of_what_becomes_of_failures_is_told_and_taken_back(works:
         "edit billing@orders/#: max-deliver from 5 to 3, backoff from 1s,5s to 7ms, "
         "queue-records from 1,000,000 to 9"
     )
-    assert [sentence.split()[0] for sentence in plan.effects] == ["What", "Records", "Queues"]
+    assert [sentence.split()[0] for sentence in plan.effects] == ["A", "Records", "Queues"]
     edit = await works.apply(change)
     edited = await group_row(works)
     assert (edited.max_deliver, edited.backoff_ms, edited.queue_records) == (3, "7", 9)

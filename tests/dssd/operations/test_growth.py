@@ -99,7 +99,7 @@ async def test_the_plan_says_what_becomes_of_what_failed(works: Works) -> None:
     grow = await works.operations.plan(GrowTopic("orders", 3))
     assert grow.effects[-2].startswith("Records that failed in orders/0 stay with it: ")
     assert grow.effects[-2].endswith(
-        "orders/1 has queues of its own. This is so for billing@orders/#."
+        "orders/1 has queues of its own. This applies to billing@orders/#."
     )
     assert "orders/0 is kept while dead letters lie there" in grow.effects[-1]
     add = await works.operations.plan(AddStorageTopic("orders", 3))

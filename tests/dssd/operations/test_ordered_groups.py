@@ -136,7 +136,7 @@ async def test_whether_a_dead_letter_blocks_changes_while_nobody_holds_a_lane(
     assert (await works.ended(row.number)).state == "done"
     assert (group(works).on_dead_letter, group(works).max_deliver) == ("skip", 5)
     back = await works.operations.plan(EditGroup("g", on_dead_letter="block"))
-    assert back.effects[-1] == "A dead letter holds up its key, also one that is dead by now."
+    assert back.effects[-1] == "A dead letter holds up its key; so do those that are dead already."
 
 
 async def test_what_becomes_of_records_without_a_key_changes_at_once(works: Works) -> None:
@@ -161,8 +161,8 @@ async def test_a_growth_tells_which_ordered_groups_wait_and_what_is_appended_ane
     plan = await works.operations.plan(GrowTopic("orders", 2))
     [waits] = [each for each in plan.effects if "keeps the order of keys" in each]
     assert waits.startswith("g@orders/# keeps the order of keys: a stream of orders/1 is closed")
-    assert "of which 1 of 1 have records left" in waits
-    assert "0 records now, is appended once more to queues of orders/1" in waits
+    assert "to the end; 1 of 1 have records left" in waits
+    assert "their queues, 0 records now, move to queues of orders/1" in waits
     [beside] = [each for each in plan.effects if "side by side" in each]
     assert beside.startswith("plain@orders/#:")
     assert (await works.apply(GrowTopic("orders", 2))).state == "done"

@@ -172,7 +172,7 @@ async def test_in_an_ordered_group_what_did_not_fail_is_not_meant(works: Works) 
     await append_entries(plant, queues[RETRY - 1], [WAITING[0], follower])
     plan, ranges = await planned(works, BuryRetries("g", key=b"k"))
     assert ranges == ((0, 1),)
-    assert any(each.startswith("What follows them of their keys") for each in plan.effects)
+    assert any(each.startswith("Later records of their keys") for each in plan.effects)
     named = SkipRetries("g", stream="orders/0/0", offset=1)
     assert (await planned(works, named))[1] == ((1, 2),)
 

@@ -57,10 +57,10 @@ async def test_an_error_or_a_key_names_whole_keys_and_the_plan_counts_them(works
     assert ranges == ((0, 2), (3, 4), (5, 7))
     assert plan.summary == "redrive 5 dead letters in 1 stream of g@orders/#"
     assert "2 of them did not match, and come along with their keys." in plan.effects
-    assert "They are all that is dead of 2 keys." in plan.effects
+    assert "They are all the dead letters of 2 keys." in plan.effects
     plan, ranges = await planned(works, RedriveDeadLetters("g", key=b"leo"))
     assert ranges == ((2, 3), (4, 5))
-    assert plan.effects[-2] == "They are all that is dead of 1 key."
+    assert plan.effects[-2] == "They are all the dead letters of 1 key."
     assert plan.effects[-1].startswith("Each key comes back whole, in order")
     assert not any("did not match" in each for each in plan.effects)
     assert (await planned(works, RedriveDeadLetters("g", stream="orders/0/0")))[1] == ((0, 7),)
@@ -82,7 +82,7 @@ async def test_one_record_of_a_blocked_key_is_refused_with_the_commands_that_wor
     one = RedriveDeadLetters("g", stream="orders/0/0", offset=0, unordered=True)
     plan, ranges = await planned(works, one)
     assert ranges == ((0, 1),)
-    assert plan.effects[-1].endswith("what is behind it goes back to it.")
+    assert plan.effects[-1].endswith("named records behind it go back to the dead letters.")
     again, ranges = await planned(works, plan.change)
     assert (ranges, again.change) == (((0, 1),), plan.change)
 
@@ -91,7 +91,7 @@ async def test_what_is_given_up_is_what_is_named(works: Works) -> None:
     await blocked(works)
     plan, ranges = await planned(works, DiscardDeadLetters("g", error="123"))
     assert ranges == ((0, 1), (3, 4), (6, 7))
-    assert plan.effects[-1].startswith("What else is dead of their keys stays so")
+    assert plan.effects[-1].startswith("Other dead letters of their keys stay")
 
 
 async def test_where_a_key_goes_on_without_its_dead_a_redrive_says_that_it_is_late(

@@ -29,7 +29,7 @@ def told() -> list[Event]:
 
 @pytest.fixture
 def keeper(path: Path, told: list[Event]) -> SocketKeeper:
-    path.with_name(".d.sock.kept").touch()  # of one that was killed
+    path.with_name(".kept.d.sock").touch()  # of one that was killed
     return SocketKeeper([UnixAddress(path)], told.append)
 
 

@@ -335,7 +335,7 @@ async def test_a_look_that_did_not_see_all_of_the_queues_says_so(
     monkeypatch.setattr(why_module, "Budget", lambda: Budget(1))
     monkeypatch.setattr(looking, "LOOKED_AT_BYTES", 1)
     [found] = (await why(lanes).of_offset("g", "orders/0/0", 0)).records
-    assert "not all of them was looked through" in found.reason.sentence
+    assert "not all entries were looked through" in found.reason.sentence
     key = KeyAsked(b"c-1", stream="orders/0/0")
     answer = await why(lanes).of_key("g", key)
     assert answer.next_command == "dssctl dlq ls 'g@orders/#' --key c-1"

@@ -23,7 +23,7 @@ BLOCKED = replace(LANED, ordered=True, on_dead_letter="block")
 @pytest.mark.parametrize(
     ("group", "level", "code", "words"),
     [
-        (DONE, "healthy", "done", "acknowledged all that it is to get."),
+        (DONE, "healthy", "done", "acknowledged all records that it is to get."),
         (replace(DONE, borrowers=0), "healthy", "done", "Nobody is a member."),
         (CATCHES_UP, "healthy", "at-work", "7 records wait, and none will in 1m10s."),
         (IN_FLIGHT, "healthy", "at-work", "It is at work: 1 record waits."),
@@ -64,7 +64,7 @@ BLOCKED = replace(LANED, ordered=True, on_dead_letter="block")
             replace(BEHIND, dead=10, fullest=10, group=replace(LANED, ordered=True)),
             "problem",
             "queues-full",
-            "waits in its stream for room, and what follows it of its key behind it",
+            "a failed record waits in its stream for room, and holds up its key",
         ),
         (
             replace(BEHIND, dead=9, fullest=9, fullest_bytes=2_048, group=SMALL),

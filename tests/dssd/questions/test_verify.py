@@ -99,7 +99,7 @@ async def test_counts_that_say_more_or_less_than_progress_do_not_add_up(
     assert (more.uncounted, more.problem) == (-2, "2 more are counted than are done.")
     await store(hall, stream, 5)
     less = await sums(questions)
-    assert (less.uncounted, less.problem) == (1, "1 offsets are done, and in no count.")
+    assert (less.uncounted, less.problem) == (1, "1 offsets are done, but not counted.")
 
 
 async def test_a_scan_finds_what_was_counted_as_the_wrong_kind(

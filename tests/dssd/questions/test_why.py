@@ -151,7 +151,7 @@ async def test_a_client_without_credit_is_named_with_what_it_holds(
         await reading(ann, 5)
         found = await reason_is(questions, 14, "no-credit")
         assert found.client_id == "ann"
-        assert "5 of g are out, of 5 records" in found.sentence
+        assert "5 of g in flight, of 5 records" in found.sentence
         assert found.command.endswith(f"--stream {STREAM} --offset 0")
 
 

@@ -56,15 +56,17 @@ class Topics:
 
 
 class Groups:
-    """`billing` reads all orders."""
+    """`billing` reads all orders, another of that name the subjects of `eu`."""
 
     def find(self, text: str) -> GroupRow:
-        if text != "billing":
+        filters = {"billing": "orders/#", "billing@orders/#": "orders/#", "billing@eu/#": "eu/#"}
+        if text not in filters:
             raise GroupNotFound(group=text)
-        return cast("GroupRow", SimpleNamespace(filter="orders/#"))
+        return cast("GroupRow", SimpleNamespace(filter=filters[text]))
 
     def groups(self) -> Sequence[GroupRow]:
-        row = SimpleNamespace(name="billing", filter="orders/#", allocation="shard")
+        name, own = "billing", "orders/#"
+        row = SimpleNamespace(name=name, filter=own, full_name=f"{name}@{own}", allocation="shard")
         return [cast("GroupRow", row)]
 
 
@@ -379,10 +381,16 @@ def test_lists_show_what_is_ones_own() -> None:
         ]
     )
     groups = groups_pb2.ListGroupsReply(
-        groups=[groups_pb2.Group(name=name) for name in ("billing", "shipping")]
+        groups=[
+            groups_pb2.Group(name=name, filter=own)
+            for name, own in (("billing", "orders/eu/#"), ("billing", "eu/#"), ("shipping", "#"))
+        ]
     )
     grants = groups_pb2.ListGrantsReply(
-        grants=[groups_pb2.Grant(group=name) for name in ("billing", "shipping")]
+        grants=[
+            groups_pb2.Grant(group=name, filter=own)
+            for name, own in (("billing", "orders/#"), ("billing", "eu/#"), ("shipping", "#"))
+        ]
     )
 
     def trimmed(method: str, answer: A) -> A:
@@ -447,3 +455,110 @@ def test_a_growth_with_shards_asks_for_the_groups_that_it_cuts() -> None:
     topic, both = login("operate orders/#"), login("operate orders/# @billing")
     assert [changes(topic, each) for each in (grow, cut, named)] == [True, False, False]
     assert [changes(both, each) for each in (grow, cut, named)] == [True, True, False]
+
+
+def said(who: Login, method: str, message: object) -> str:
+    """What a denial of the call says."""
+    check = PERMITS.check_of(f"/dss_api.v1.{method}", who)
+    assert check is not None
+    with pytest.raises(PermissionDenied) as denied:
+        check(message)
+    return f"{denied.value} {denied.value.hint_text}"
+
+
+def test_a_group_of_the_same_name_over_other_topics_is_another() -> None:
+    who = login("operate orders/# @billing")
+    change = operations_pb2.Change
+    for kind, text, is_own in (
+        ("pause_group", "billing", True),
+        ("pause_group", "billing@orders/#", True),
+        ("pause_group", "billing@eu/#", False),
+    ):
+        asked = change()
+        getattr(asked, kind).group = text
+        assert may(who, "Operations/Plan", operations_pb2.PlanRequest(change=asked)) == is_own, text
+    for request, method in (
+        (groups_pb2.DescribeGroupRequest(group="billing@eu/#"), "Groups/Describe"),
+        (groups_pb2.GroupOffsetsRequest(group="billing@eu/#"), "Groups/Offsets"),
+        (groups_pb2.RemoveGroupRequest(group="billing@eu/#"), "Groups/Remove"),
+        (groups_pb2.ListGrantsRequest(group="billing@eu/#"), "Grants/List"),
+    ):
+        assert not may(who, method, request), method
+        assert may(login("operate @billing"), method, request), "by its name alone"
+    grow = operations_pb2.GrowTopic(
+        topic="orders",
+        shard_counts=[operations_pb2.GroupShards(group="billing@eu/#", shards=2)],
+    )
+    applied = operations_pb2.ApplyRequest(change=change(grow_topic=grow))
+    assert not may(who, "Operations/Apply", applied)
+
+
+def test_what_changes_all_of_a_group_takes_all_that_it_reads() -> None:
+    pause = operations_pb2.Change(pause_group=operations_pb2.PauseGroup(group="billing"))
+    request = operations_pb2.PlanRequest(change=pause)
+    assert not may(login("operate orders/eu/# @billing"), "Operations/Plan", request)
+    describe = groups_pb2.DescribeGroupRequest(group="billing")
+    assert may(login("operate orders/eu/# @billing"), "Groups/Describe", describe)
+
+
+@pytest.mark.parametrize(
+    ("method", "hidden", "missing"),
+    [
+        (
+            "Topics/Describe",
+            topics_pb2.DescribeTopicRequest(name="mixed"),
+            topics_pb2.DescribeTopicRequest(name="absent"),
+        ),
+        (
+            "Log/Produce",
+            log_pb2.ProduceRequest(topic="mixed"),
+            log_pb2.ProduceRequest(topic="absent"),
+        ),
+        (
+            "Log/Read",
+            log_pb2.ReadRequest(stream="mixed/0/0", filter="orders/eu/#"),
+            log_pb2.ReadRequest(stream="absent/0/0", filter="orders/eu/#"),
+        ),
+        (
+            "Groups/Why",
+            groups_pb2.WhyRequest(group="billing", topic="mixed"),
+            groups_pb2.WhyRequest(group="billing", topic="absent"),
+        ),
+        ("Jobs/Get", jobs_pb2.GetJobRequest(job="copy"), jobs_pb2.GetJobRequest(job="absent")),
+        ("Jobs/Stage", jobs_pb2.StageUp(job="copy"), jobs_pb2.StageUp(job="absent")),
+        (
+            "Queues/List",
+            queues_pb2.ListEntriesRequest(group="billing"),
+            queues_pb2.ListEntriesRequest(group="absent"),
+        ),
+    ],
+)
+def test_who_may_not_know_that_it_is_there_is_told_the_same_as_if_it_was_not(
+    method: str, hidden: object, missing: object
+) -> None:
+    who = login(
+        "consume orders/eu/# @bill*" if method.startswith(("Log", "Groups")) else "read a/#"
+    )
+    told = said(who, method, hidden)
+    assert told.replace("mixed", "absent").replace("billing", "absent") == said(
+        who, method, missing
+    )
+    assert "eu/#" not in told.replace("orders/eu/#", "")
+
+
+def test_who_may_know_that_it_is_there_is_told_what_would_allow_all_of_it() -> None:
+    remove = topics_pb2.RemoveTopicRequest(name="mixed")
+    told = said(login("operate eu/#"), "Topics/Remove", remove)
+    assert "--role operate --topic 'eu/#' --topic 'us/#'" in told
+    entries = queues_pb2.ListEntriesRequest(group="billing")
+    told = said(login("read orders/eu/# @bill*"), "Queues/List", entries)
+    assert "--role consume --topic 'orders/#' --group billing" in told
+
+
+def test_a_group_behind_a_topic_is_named_to_who_may_see_it() -> None:
+    cut = operations_pb2.GrowTopic(topic="orders", partitions=12, with_shards=True)
+    request = operations_pb2.PlanRequest(change=operations_pb2.Change(grow_topic=cut))
+    assert "billing" in said(
+        login("operate orders/#", "read orders/# @billing"), "Operations/Plan", request
+    )
+    assert "billing" not in said(login("operate orders/#"), "Operations/Plan", request)

@@ -182,6 +182,10 @@ async def test_an_address_that_was_kept_from_before_fails_its_run(tmp_path: Path
         await Alerts(tmp_path).post("http://[::1/", DOCUMENT, 1, Heard())
 
 
+STUCK_S = 2.0
+"""Of a server that nobody reads any more: the kernel lets it wait for minutes."""
+
+
 @contextmanager
 def served(serve: Callable[[socket.socket], None]) -> Iterator[str]:
     """A server that treats one caller so; its address."""
@@ -191,9 +195,10 @@ def served(serve: Callable[[socket.socket], None]) -> Iterator[str]:
             try:
                 peer, _ = server.accept()
                 with peer:
+                    peer.settimeout(STUCK_S)
                     serve(peer)
             except OSError:
-                pass  # it was cut
+                pass  # it was cut, or is stuck
 
         thread = Thread(target=run)
         thread.start()

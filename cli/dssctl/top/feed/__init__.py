@@ -1,4 +1,4 @@
-"""Where items come from: a daemon, or a recording of what one told.
+"""Where items come from: a daemon, or a recording of one.
 
-Invariant: items are told one after the other, by one task at a time, to one listener.
+Invariant: items are reported one after the other, by one task at a time, to one listener.
 """

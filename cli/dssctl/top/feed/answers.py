@@ -1,7 +1,7 @@
-"""Asking the daemon what no watch tells: what is out, why a floor stands, records, a topic, a job,
-a queue.
+"""Asks the daemon for what no watch reports: records in flight, why a floor stands, records, a
+topic, a job, a queue.
 
-Invariant: nothing that is asked here changes anything; records are read without a group.
+Invariant: these questions change nothing; records are read without a group.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from dssctl.top.model.places import Place
 
 LISTED_OFFSETS_MAX = 16
-"""Streams of whose floor the reason is asked at once: those that lag most."""
+"""For how many streams the reason of their floor is asked at once: those that lag most."""
 
 PAGE_BYTES_MAX = 8 << 20
-"""Of the payloads of a page of records; with more it is a shorter page."""
+"""How many bytes of payloads a page of records has; beyond that the page is shorter."""
 
 RECORDS_BEFORE = 20
-"""Of a stream without lag, the last so many records are shown."""
+"""How many records are shown of a stream without lag, the last ones."""
 
 
 async def answered(
@@ -74,7 +74,7 @@ async def _out(client: "Client", place: "Place", picture: "Picture") -> Answer:
 async def _standing(
     client: "Client", group: str, stream: str, offset: int
 ) -> "RecordStanding | None":
-    """Why a record does not come; None where that is not to be known now."""
+    """Why a record is not delivered; None if that cannot be known now."""
     try:
         answer = await client.groups.why(group, stream=stream, offset=offset)
     except DssError:
@@ -108,11 +108,11 @@ async def _record(client: "Client", place: "Place") -> Answer:
 async def _records(
     client: "Client", stream: str, start: int | None, count: int
 ) -> "tuple[tuple[Record, ...], str]":
-    """Records of a stream from there on, and what of them cannot be read."""
+    """Records of a stream from an offset on, and the ranges that cannot be read."""
     try:
         return await _read(client, stream, "earliest" if start is None else start, count)
     except OffsetOutOfRange:
-        # Retention took it, or it is not written: what there is is shown from its beginning.
+        # Retention took the offset, or it is not written: show the stream from its beginning.
         return await _read(client, stream, "earliest", count)
 
 

@@ -1,7 +1,7 @@
-"""What no watch tells of a bulk job: its manifest, and what was said of it.
+"""Asks for what no watch reports of a bulk job: its manifest, and its log.
 
-A job may have thousands of chunks, and megabytes of log. Invariant: of the job that is looked at,
-only what is new is asked for and read; what was published before stays as it was told.
+A job may have thousands of chunks, and megabytes of log. Invariant: for the shown job only new
+parts are asked for and read; chunks that were published before stay as they are.
 """
 
 from collections import deque
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from dssctl.top.model.places import Place
 
 JOB_LOG_LINES = 200
-"""Of what is told of one job: the newest; four large screens."""
+"""How many lines of a job's log are kept, the newest: four large screens."""
 
 
 class JobAnswers:
-    """Remembers one job: the one that was asked about last."""
+    """Remembers one job: the one asked about last."""
 
     def __init__(self) -> None:
         self._job_id = 0
@@ -31,7 +31,7 @@ class JobAnswers:
         self._lines: deque[LogLine] = deque(maxlen=JOB_LOG_LINES)
 
     async def answer(self, client: "Client", place: "Place") -> Answer:
-        """All that is known of the job.
+        """All that is known of the job, beside the watch.
 
         Raises:
             DssError: there is none, or the daemon is away.
@@ -52,7 +52,7 @@ class JobAnswers:
         self._lines.clear()
 
     async def _learn_chunks(self, client: "Client", job: "Job") -> None:
-        """All chunks at first; then those that were published since."""
+        """Read all chunks at first; later only those published since."""
         known = len(self._chunks) == job.chunks
         first = sum(each.result is not None for each in self._chunks) if known else 0
         if known and first >= job.published:
@@ -62,7 +62,7 @@ class JobAnswers:
         async with aclosing(client.jobs.chunks(str(job.job_id), after=after)) as chunks:
             async for chunk in chunks:
                 if known and chunk.result is None:
-                    break  # this one and those behind it are as they were
+                    break  # this chunk and the later ones did not change
                 found.append(chunk)
         self._chunks[first : first + len(found)] = found
 

@@ -1,7 +1,7 @@
 """A daemon as the source: one watch, and a few questions beside it.
 
-Invariant: the daemon is away exactly when it does not answer its status, or refuses the watch; it
-is asked again until it is back, and nobody need press a key for that.
+Invariant: the daemon counts as away exactly while it does not answer its status, or refuses the
+watch; it is asked again until it is back, without a key.
 """
 
 import asyncio
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from dssctl.top.model.places import Place
 
 EVENTS_BEFORE = 50
-"""Of those that happened before the dashboard began: a screen full."""
+"""How many events from before the dashboard began are shown: a screen full."""
 
 
 AWAY_FIRST_S = 0.2
 AWAY_MAX_S = 2.0
-"""Between attempts at a daemon that is away: doubling between these."""
+"""The pauses between attempts at a daemon that is away double between these."""
 
 
 CALL_S = 5.0
@@ -42,31 +42,33 @@ CALL_S = 5.0
 
 
 STUCK_REST = 20
-"""After what does not move was asked, it is not asked for so many times as long as that took: each
-stream of each group is looked at."""
+"""After a question for what does not move, the next one waits this many times as long as the answer
+took: the daemon looks at each stream of each group."""
 
 
 LISTS_S = 5.0
-"""Between two lists of topics and schedules, and of what does not move: no watch tells of them."""
+"""The pause between two lists of topics and schedules, and of what does not move: no watch reports
+these."""
 
 
 STATUS_S = 1.0
-"""Between two questions after the daemon itself: a loss is noticed within this."""
+"""The pause between two questions for the daemon's status: a loss is noticed within this time."""
 
 
 FEED_REST_S = 0.02
 FEED_REST_ITEM_S = 0.000_04
-"""Nothing is read so long after all that was told, and so much longer for each item of it: twice
-what making an item takes, so that two thirds of the time are left for keys."""
+"""After each update nothing is read for the first of these times, plus the second one for each
+item. That is twice the time that making an item takes, so two thirds of the time are left for
+keys."""
 
 
 Given = TypeVar("Given")
 
 
 def rest_s(update: "WatchUpdate") -> float:
-    """How long to read nothing more: who presses keys comes first.
+    """How long to read nothing more: keys come first.
 
-    The daemon tells a watcher that is slow less often, and then the latest.
+    The daemon sends a slow watcher fewer updates, with the latest values.
     """
     return len(update.changed) * FEED_REST_ITEM_S + (FEED_REST_S if update.complete else 0)
 
@@ -79,13 +81,13 @@ class Live:
         self._private = private
         self._client: Client | None = None
         self._refused = ""
-        """Why the watch does not run, although the daemon answers."""
+        """Why the watch does not run although the daemon answers."""
         self._jobs = JobAnswers()
         self._look = asyncio.Event()
-        """Something was heard that asks for a look at the daemon at once."""
+        """Set when something was heard that calls for a look at the daemon at once."""
 
     async def run(self, tell: "Tell") -> None:
-        """Tell how things are and each change, until it is cancelled."""
+        """Report the state and each change, until it is cancelled."""
         async with connected(self._settings) as client, self._heard(), asyncio.TaskGroup() as tasks:
             self._client = client
             tasks.create_task(self._ticks(tell), name="top clock")
@@ -95,7 +97,7 @@ class Live:
             tasks.create_task(self._stuck(client, tell), name="top stuck")
 
     async def answer(self, place: "Place", question: Question, picture: "Picture") -> Answer:
-        """What no watch tells of a place."""
+        """The answer to a question about a place, which no watch reports."""
         client = self._connected()
         try:
             return await in_time(answered(client, place, question, picture, self._jobs))
@@ -116,7 +118,7 @@ class Live:
         Raises:
             DssError: what stands against it.
         """
-        # It has a bound of its own, and outlives a lost connection within it.
+        # The call has its own timeout, and survives a lost connection within it.
         operations = self._connected().operations
         return await operations.apply(plan, reason=reason, operation_id=operation_id)
 
@@ -148,7 +150,7 @@ class Live:
                     self._refused, pause_s = "", AWAY_FIRST_S
                     anew |= update.anew
                     tell(Updated(update))
-                    # What comes anew is wanted at once.
+                    # New items are wanted at once.
                     await asyncio.sleep(0 if anew else rest_s(update))
                     anew &= not update.complete
             except DssError as failure:
@@ -171,7 +173,7 @@ class Live:
 
     async def _lists(self, client: "Client", tell: "Tell") -> None:
         while True:
-            # That the daemon is away is told by its status.
+            # The status tells that the daemon is away.
             with suppress(DssError):
                 topics = await in_time(client.topics.list())
                 tell(Listed(topics, await in_time(client.schedules.list())))
@@ -182,13 +184,14 @@ class Live:
         while True:
             began_s = loop.time()
             with suppress(DssError):
-                # It has a bound of its own, and may take long where there is much to look at.
+                # The call has its own timeout, and may take long if there is much to look at.
                 tell(Stands(await client.groups.stuck(), await client.daemon.findings()))
             await asyncio.sleep(max(LISTS_S, STUCK_REST * (loop.time() - began_s)))
 
     @asynccontextmanager
     async def _heard(self) -> AsyncIterator[None]:
-        """What the client says of lost connections has the daemon looked at, and is not printed."""
+        """A warning of the client about a lost connection triggers a look at the daemon, and is not
+        printed."""
         log = logging.getLogger("dss_client")
         handler = _Ear(self._look.set)
         log.addHandler(handler)
@@ -206,7 +209,7 @@ class _Ear(logging.Handler):
         self._heard = heard
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One was heard."""
+        """A warning was logged."""
         self._heard()
 
 

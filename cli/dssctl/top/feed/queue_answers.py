@@ -1,4 +1,4 @@
-"""Asking the daemon what failed in a group: its dead letters, and what waits for another attempt.
+"""Asks the daemon for the failed records of a group: its dead letters, and its retry queue.
 
 Invariant: a look reads a bounded part of a queue, however much is in it.
 """
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from dssctl.top.model.places import Place
 
 LOOKED_AT_MAX = 2_000
-"""Entries of a queue that a look counts by error and key: it is repeated every second or so."""
+"""How many entries of a queue one look counts by error and key: it is repeated about every
+second."""
 
 
 async def queue_answer(

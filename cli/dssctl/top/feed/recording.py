@@ -1,8 +1,8 @@
 """A recording: a line of JSON an item, so that the same can be seen again.
 
-Invariant: reading gives the items that were written, equal to them; what is no recording of this
-kind is refused before anything of it is shown. A file is as readable as its writer says, and
-nothing else than the classes named here is ever made of it.
+Invariant: reading gives items that are equal to the written ones; a file that is no recording of
+this version is refused before anything of it is shown. The file may have been written by anybody:
+only objects of the classes named here are made from it.
 """
 
 import dataclasses
@@ -46,11 +46,11 @@ from dssctl.top.feed.clock import wall_ms
 from dssctl.top.model.picture import Happened, Listed, Lost, Stands, Stood, Ticked, Told, Updated
 
 RECORDING_LINE_BYTES_MAX = 64 << 20
-"""Of one line of a recording that is read: the first picture of 65,536 streams is less."""
+"""The longest line of a recording that is read: the first picture of 65,536 streams is shorter."""
 
 
 RECORDING_BYTES_MAX = 1 << 30
-"""Of a recording; then it ends, and says so. A day of a busy daemon."""
+"""The largest recording; then it ends, and says so. A day of a busy daemon."""
 
 
 FORMAT = 1
@@ -65,14 +65,14 @@ _CLASSES: Mapping[str, Any] = {
         WatchedGrant, WatchedLag, WatchedMember,
     )
 }  # fmt: skip
-"""All that an item is made of."""
+"""The classes that items are made of."""
 
 _CLASS = "_"
 """The field that names the class of an object; one without is a mapping."""
 
 
 class Recorder:
-    """Writes items as they are told."""
+    """Writes items as they are reported."""
 
     def __init__(self, path: str, clock_ms: Callable[[], int] = wall_ms) -> None:
         """Make the file, readable for its owner alone.
@@ -88,11 +88,11 @@ class Recorder:
         self._clock_ms = clock_ms
         self._left = RECORDING_BYTES_MAX
         self.failure = ""
-        """Why it wrote no further."""
+        """Why it stopped writing."""
         self._line({_HEADER: FORMAT})
 
     def write(self, told: Told) -> None:
-        """One item. What cannot be written ends the recording, not the dashboard."""
+        """Write one item. If that fails, the recording ends, not the dashboard."""
         self._line({"at_ms": self._clock_ms(), "told": encoded(told)})
 
     def _line(self, document: object) -> None:
@@ -109,7 +109,7 @@ class Recorder:
             self.failure = f"the recording ended: {failed.strerror}"
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the rest."""
         try:
             self._file.close()
         except OSError as failed:
@@ -133,7 +133,7 @@ def encoded(value: object) -> Any:  # noqa: ANN401 -- JSON
 
 
 def decoded(value: Any) -> Any:  # noqa: ANN401 -- JSON
-    """The value again.
+    """The value that was encoded.
 
     Raises:
         ValueError, TypeError, KeyError: it is none.

@@ -1,7 +1,7 @@
-"""A recording as the source: the items of then, as fast as they came, or faster.
+"""A recording as the source: plays its items at the original pace, or faster.
 
-Invariant: what is shown at a moment of a recording is the same however one came there: a jump back
-tells all items anew, from the first.
+Invariant: a moment of a recording is shown the same, whether it was played to or jumped to: a jump
+back plays all items again, from the first.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ REPLAY_JUMP_S = 10
 """How far a key jumps in a recording."""
 
 REPLAY_SPEED_MAX = 64
-"""How much faster than it happened a recording is played at most; each key press doubles."""
+"""The most that a recording is sped up; each key press doubles the speed."""
 
 
 class Replayed:
@@ -52,7 +52,7 @@ class Replayed:
 
     @property
     def where(self) -> str:
-        """Where in the recording one is, and how fast it goes."""
+        """The present time in the recording, and the speed."""
         at = f"{amounts.moment(int(self._at_ms))} +{amounts.span(int(self._at_ms) - self._from_ms)}"
         speed = "" if self.speed == 1 else f" x{self.speed:g}"
         return at + speed + ("" if self._next else " the end")
@@ -65,7 +65,7 @@ class Replayed:
             await asyncio.sleep(FRAME_S)
 
     def play(self, tell: "Tell", ms: float) -> None:
-        """Tell the items of so many milliseconds more."""
+        """Report the items of the next so many milliseconds."""
         if self._next is None:
             return
         self._at_ms += ms
@@ -73,7 +73,7 @@ class Replayed:
             tell(told)
 
     def jump(self, tell: "Tell", direction: int) -> None:
-        """Some seconds back or on."""
+        """Jump some seconds back or on."""
         if direction > 0:
             self.play(tell, REPLAY_JUMP_S * 1_000)
             return
@@ -85,7 +85,7 @@ class Replayed:
         self.play(tell, 0)
 
     def hasten(self, factor: float) -> None:
-        """So much faster, within bounds."""
+        """Multiply the speed, within bounds."""
         self.speed = min(REPLAY_SPEED_MAX, max(1 / REPLAY_SPEED_MAX, self.speed * factor))
 
     def _due(self) -> Iterator[Told]:
@@ -97,7 +97,7 @@ class Replayed:
         return next(self._items, None)
 
     async def answer(self, place: "Place", question: Question, picture: "Picture") -> Answer:
-        """Nobody is there to be asked."""
+        """Answer that there is no daemon to ask."""
         return Answer(place, failure="a recording has no daemon to ask")
 
     async def plan(self, change: "Change") -> "OperationPlan":

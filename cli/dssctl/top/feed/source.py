@@ -1,6 +1,6 @@
-"""What a dashboard asks of whatever it shows.
+"""The port of the dashboard to the source of its items.
 
-Invariant: a source never ends by a failure of the daemon; it tells of it and goes on.
+Invariant: a failure of the daemon never ends a source; the source reports it and goes on.
 """
 
 from collections.abc import Callable
@@ -22,10 +22,11 @@ class Source(Protocol):
     """A daemon, or a recording."""
 
     async def run(self, tell: Tell) -> None:
-        """Tell items until it is cancelled, or there is nothing more to tell."""
+        """Report items until it is cancelled, or there are no more."""
 
     async def answer(self, place: Place, question: Question, picture: Picture) -> Answer:
-        """What no watch tells of a place; a failure is an answer."""
+        """The answer to a question about a place, which no watch reports; a failure is an
+        answer."""
 
     async def plan(self, change: "Change") -> "OperationPlan":
         """What a change would do.

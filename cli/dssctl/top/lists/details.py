@@ -1,6 +1,6 @@
 """One thing in full, as lines: an event, an operation, a session, a record.
 
-Invariant: nothing is left out that is not said to be left out; long texts are wrapped.
+Invariant: whatever is left out is marked as left out; long texts are wrapped.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ def numbered(rows: Sequence[DetailRow]) -> Mapping[str, DetailRow]:
 
 
 def detail_rows(facts: Facts, width: int) -> list[DetailRow]:
-    """Facts, each in as many lines as it needs."""
+    """Facts as rows, each in as many lines as it needs."""
     found: list[DetailRow] = []
     for label, text in facts:
         pieces = wrapped(text, max(20, width - LABEL_WIDTH - 2))
@@ -138,12 +138,12 @@ def _decoded(value: bytes) -> str:
 
 
 def _preview(record: "Record") -> str:
-    """What of a payload fits a line."""
+    """The part of a payload that fits a line."""
     return _decoded(record.payload[:_PREVIEW_BYTES])
 
 
 _PREVIEW_BYTES = 400
-"""More than the widest terminals show."""
+"""The longest preview: more than the widest terminals show."""
 
 
 def _key(record: "Record") -> str:

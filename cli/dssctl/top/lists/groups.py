@@ -22,24 +22,24 @@ TREND_WIDTH = 12
 
 
 class GroupRow(NamedTuple):
-    """A group, and how its lag went."""
+    """A group, and the trend of its lag."""
 
     key: str
     group: "Group"
     trend: Trend
     drained_ms: float | None = None
-    """Until it has all; infinite: never, None: nobody can say."""
+    """Time until the lag is gone; infinite: never, None: unknown."""
     stuck: "tuple[Stuck, ...]" = ()
-    """What of it does not move."""
+    """Its stuck streams."""
 
     @property
     def state(self) -> str:
-        """In a word."""
+        """The state in a word."""
         return word_of(self.group)
 
     @property
     def reason(self) -> str:
-        """Why it is so; empty where that is told nowhere."""
+        """The reason for the state, if it is known."""
         if self.state != STUCK or not self.stuck:
             return self.group.state_reason
         first = self.stuck[0]
@@ -61,12 +61,12 @@ def group_rows(scene: Scene) -> Mapping[str, GroupRow]:
 
 
 def is_faulty(row: GroupRow) -> bool:
-    """Whether somebody should look."""
+    """Whether an operator should look."""
     return row.group.health != "healthy"
 
 
 def state_look(row: GroupRow) -> Look:
-    """How its state looks."""
+    """The look of its state."""
     return look_of(row.group)
 
 

@@ -23,7 +23,7 @@ _STATES: Mapping[str, Look] = {
 
 
 def _is_about(subject: str, place: Place) -> bool:
-    """Whether something with this subject concerns where one is."""
+    """Whether something with this subject concerns the place."""
     if place.stream:
         return subject == place.stream
     if place.group:
@@ -99,7 +99,8 @@ def _done_of(operation: "Operation") -> str:
 
 
 def _undo(operation: "Operation") -> str:
-    """A watch does not tell whether a later operation stands against an undo; its plan does."""
+    """The command of an undo. The watch does not say whether a later operation prevents it; the
+    plan of the undo does."""
     if operation.undone_by:
         return f"by {operation.undone_by}"
     return "maybe" if operation.undoable else "no"

@@ -1,6 +1,6 @@
-"""Bulk jobs, the chunks of one, and what was said of it.
+"""Bulk jobs, the chunks of one, and its log.
 
-Invariant: a job that stands still says why, in a word that no colour is needed for.
+Invariant: a job that stands still says why, in words, so no colour is needed to see it.
 """
 
 import json
@@ -23,26 +23,27 @@ if TYPE_CHECKING:
 _STATES: Mapping[str, Look] = {"active": "good", "paused": "warn", "failed": "bad"}
 _BAR = 8
 _AT_ITS_BOUND = 0.9
-"""Of its rate bound: a job that is so fast would be faster without."""
+"""The part of its rate bound from which a job is held up by that bound: it would be faster
+without."""
 
 
 class JobRow(NamedTuple):
-    """A job, and how it went."""
+    """A job, and its course."""
 
     job: "Job"
     pace: Pace | None
     left_ms: int | None
-    """Until it is done, as fast as it is now."""
+    """Time until it is done at its present pace."""
     params: str = ""
 
     @property
     def share(self) -> float:
-        """Of its chunks that are published."""
+        """The share of its chunks that are published."""
         return self.job.published / self.job.chunks if self.job.chunks else 0.0
 
 
 def job_row(job: "Job", course: Course, params: str = "") -> JobRow:
-    """A job with what its course tells."""
+    """A job with the pace of its course."""
     went = pace(course)
     return JobRow(job, went, left_ms(job, went), params or job.params)
 
@@ -57,7 +58,7 @@ def job_rows(scene: Scene) -> Mapping[str, JobRow]:
 
 
 def held_up(row: JobRow) -> str:
-    """Why it does not go on, or no faster; empty where nothing holds it up."""
+    """Why it stands still or goes no faster; empty if nothing holds it up."""
     job = row.job
     if job.has_ended:
         return job.failure
@@ -73,7 +74,7 @@ def held_up(row: JobRow) -> str:
 
 
 def _waits(said: str) -> str:
-    """What its driver says that it waits for."""
+    """What it waits for, from its driver's report."""
     try:
         found = json.loads(said or "{}")
     except ValueError:
@@ -82,7 +83,7 @@ def _waits(said: str) -> str:
 
 
 def is_job_faulty(row: JobRow) -> bool:
-    """Whether somebody should look: it failed, or stands still."""
+    """Whether an operator should look: it failed, or stands still."""
     job = row.job
     if job.has_ended:
         return job.state == "failed"
@@ -90,23 +91,23 @@ def is_job_faulty(row: JobRow) -> bool:
 
 
 def job_look(job: "Job") -> Look:
-    """How its state looks."""
+    """The look of its state."""
     return _STATES.get(job.state, "dim")
 
 
 def progress(row: JobRow, width: int, pen: Pen) -> str:
-    """A bar, and the chunks that it stands for."""
+    """A bar, and the count of chunks."""
     chunks = f"{row.job.published}/{row.job.chunks}"
     return f"{gauge(row.share, width, pen.glyphs)} {chunks}"
 
 
 def bound(job: "Job") -> str:
-    """The most that it publishes a second."""
+    """Its bound on bytes a second."""
     return f"{amounts.size(job.rate_bytes_s)}/s" if job.rate_bytes_s else "-"
 
 
 def records_s(row: JobRow) -> str:
-    """Its rate; of one that has ended, over its life."""
+    """Its rate; if it has ended, the average over its life."""
     if row.pace is not None:
         return amounts.rate(row.pace.records_s)
     job = row.job
@@ -116,12 +117,12 @@ def records_s(row: JobRow) -> str:
 
 
 def left(row: JobRow) -> str:
-    """Until it is done."""
+    """Time until it is done."""
     return "-" if row.left_ms is None else amounts.span(row.left_ms)
 
 
 def driver(job: "Job") -> str:
-    """Who drives it, or did."""
+    """The driver, present or last."""
     return escaped(job.driver) or "-"
 
 
@@ -131,8 +132,8 @@ def _between(job: "Job") -> str:
 
 
 def job_facts(row: JobRow, pen: Pen) -> Sequence[tuple[str, str]]:
-    """All that is known of a job: how it stands, then how it was planned."""
-    # Its sentences are those of `jobs describe`; its module is loaded once a job is looked at.
+    """All that is known of a job: its state, then its plan."""
+    # Its sentences are those of `jobs describe`; that module is loaded once a job is shown.
     from dssctl.nouns.jobs import what_next
 
     job = row.job

@@ -1,6 +1,6 @@
-"""What a list is made of, and which of its rows are shown in which order.
+"""The parts of a list, and which of its rows are shown in which order.
 
-Invariant: order is total: rows of the same value stand by their keys, so none jumps.
+Invariant: the order is total: rows of equal value are ordered by their keys, so no row jumps.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,30 +18,30 @@ from dssctl.top.paint.glyphs import Glyphs
 from dssctl.top.paint.spans import Line, Look, Span, cell, cut, fitted
 
 COLUMN_GAP = 1
-"""Between two columns of a list; every column of text ends in blanks anyway."""
+"""The gap between two columns of a list; every column of text ends in blanks anyway."""
 
 
 Row = TypeVar("Row")
 
 
 class Pen(NamedTuple):
-    """What text depends on besides the row."""
+    """What a text depends on beside its row."""
 
     now_ms: int
     glyphs: Glyphs
 
 
 class Scene(NamedTuple):
-    """What there is to show: the picture, where one is, what was asked about it."""
+    """What there is to show: the picture, the place, and the answer to the place's question."""
 
     picture: Picture
     place: Place
     pen: Pen
     answer: Answer | None = None
     width: int = 80
-    """In places: long texts are wrapped to it."""
+    """The width in terminal cells: long texts are wrapped to it."""
     spot: Any = None
-    """What was chosen where the menu of actions was opened."""
+    """The row that was chosen when the menu of actions was opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +49,23 @@ class Column(Generic[Row]):
     """One field of a row."""
 
     name: str
-    """As a filter names it."""
+    """The name that a filter uses."""
     header: str
     width: int
-    """In places; one that grows takes more."""
+    """The width in cells; a column that grows takes more."""
     value: Callable[[Row], Value]
     text: Callable[[Row, Pen], str] | None = None
-    """Safe to print; the value itself where it is None."""
+    """A text that is safe to print; the value itself if it is None."""
     right: bool = False
     grows: bool = False
     rank: int = 0
-    """Where there is no room, columns of the highest rank are left out first."""
+    """If there is no room, columns of the highest rank are left out first."""
     look: Callable[[Row], Look] = lambda _row: ""
     rises: bool = False
-    """Sorted by it, the least comes first."""
+    """When sorted by it, the least comes first."""
 
     def shown(self, row: Row, pen: Pen) -> str:
-        """What it says of a row, safe to print."""
+        """The text for a row, safe to print."""
         if self.text is not None:
             return self.text(row, pen)
         value = self.value(row)
@@ -81,16 +81,16 @@ class Listing(Generic[Row]):
     title: str
     columns: tuple[Column[Row], ...]
     rows: Callable[[Scene], Mapping[str, Row]]
-    """By a key that stays the same while the row is there."""
+    """Rows by a key that stays the same while the row exists."""
     order: Ordering
     opens: Callable[[Place, str, Row], Place | None] = lambda _place, _key, _row: None
-    """Where one comes by the enter key."""
+    """The place that the enter key opens."""
     fault: Callable[[Row], bool] = lambda _row: False
-    """Whether something is wrong with it."""
+    """Whether a row is faulty."""
     facts: "Callable[[Row, Pen], Sequence[tuple[str, str]]] | None" = None
-    """All that is known of a row, in words; what its columns say where none is given."""
+    """All facts of a row, in words; if there is none, the texts of its columns."""
     empty: str = "none"
-    """What is said where there is no row."""
+    """The text shown if there is no row."""
 
     def column(self, name: str) -> "Column[Row] | None":
         """The column of this name."""
@@ -98,17 +98,17 @@ class Listing(Generic[Row]):
 
     @property
     def values(self) -> Values:
-        """What each column says of a row."""
+        """The value of each column for a row."""
         return {column.name: column.value for column in self.columns}
 
 
 class Shown(NamedTuple):
-    """The rows that are wanted, in order."""
+    """The wanted rows, in order."""
 
     keys: tuple[str, ...]
     rows: Mapping[str, Any]
     of: int
-    """So many rows there are."""
+    """How many rows there are, wanted or not."""
 
 
 def shown(listing: Listing[Any], scene: Scene, visit: Visit) -> Shown:
@@ -138,14 +138,14 @@ def _ordered(
 
 
 def facts_of(listing: Listing[Any], row: object, pen: Pen) -> Sequence[tuple[str, str]]:
-    """All that is known of a row, as names and texts."""
+    """All facts of a row, as names and texts."""
     if listing.facts is not None:
         return listing.facts(row, pen)
     return [(column.name, column.shown(row, pen).strip()) for column in listing.columns]
 
 
 class Layout(NamedTuple):
-    """Which columns there is room for, and how wide each is."""
+    """The columns that there is room for, and their widths."""
 
     columns: tuple[tuple[Column[Any], int], ...]
     width: int
@@ -154,7 +154,7 @@ class Layout(NamedTuple):
 
 
 def layout(listing: Listing[Any], width: int) -> Layout:
-    """The columns that fit; those that grow share what is left."""
+    """The columns that fit; those that grow share the rest."""
     columns = list(listing.columns)
     while len(columns) > 1 and _needed(columns) > width:
         last = max(range(len(columns)), key=lambda index: (columns[index].rank, index))
@@ -177,7 +177,7 @@ def _needed(columns: Sequence[Column[Any]]) -> int:
 
 
 def header_line(placed: Layout, ordering: Ordering, glyphs: Glyphs) -> Line:
-    """The headers, with the direction of the one that rows are sorted by."""
+    """The headers, with the direction of the column that rows are sorted by."""
     spans: list[Span] = []
     for index, (column, width) in enumerate(placed.columns):
         sign = ""
@@ -208,7 +208,7 @@ _GAP = Span(" " * COLUMN_GAP)
 
 
 def column_at(placed: Layout, x: int) -> Column[Any] | None:
-    """The column that a place across belongs to."""
+    """The column at a terminal cell."""
     at = 0
     for column, width in placed.columns:
         if at <= x < at + width:
@@ -218,7 +218,7 @@ def column_at(placed: Layout, x: int) -> Column[Any] | None:
 
 
 def next_ordering(listing: Listing[Any], ordering: Ordering | None, by: int) -> Ordering:
-    """Sorted by the next column, or the one before."""
+    """The order by the next column, or by the one before."""
     names = [column.name for column in listing.columns]
     now = ordering or listing.order
     at = names.index(now.column) if now.column in names else 0
@@ -226,6 +226,6 @@ def next_ordering(listing: Listing[Any], ordering: Ordering | None, by: int) -> 
 
 
 def ordering_by(listing: Listing[Any], name: str) -> Ordering:
-    """Sorted by a column, the way that it is usually wanted: much first, texts from a to z."""
+    """The order by a column in its usual direction: large numbers first, texts from a to z."""
     column = listing.column(name)
     return Ordering(name, descending=column is not None and not column.rises)

@@ -1,7 +1,7 @@
-"""Dead letters and what waits for its next attempt: errors, then keys, then records, then one.
+"""Dead letters and retry queues: errors, then keys, then records, then one record.
 
-What failed is looked at by what went wrong first: each row opens what is of it. Invariant: a row
-says which records it stands for, so that what is done with it means exactly those.
+Failed records are shown by error first: each row opens its part. Invariant: a row names the records
+that it stands for, so an action on it is about exactly those.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def error_name(row: "ErrorCount | QueueEntry") -> str:
-    """What names the error: its fingerprint, or the cause where it has none."""
+    """The name of the error: its fingerprint, or the cause if it has none."""
     return row.fingerprint or row.cause
 
 
@@ -33,7 +33,7 @@ def _key(row: "KeyCount | QueueEntry") -> str:
 
 
 def record_name(row: "QueueEntry") -> str:
-    """Where the record is that failed."""
+    """The place of the failed record: stream and offset."""
     return f"{row.stream}@{row.offset}"
 
 

@@ -1,4 +1,4 @@
-"""The streams of a group, its members, and what they have out."""
+"""The streams of a group, its members, and their records in flight."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class StreamRow(NamedTuple):
-    """A stream of a group: who has it, how far it is, what is out."""
+    """A stream of a group: its holder, its progress, its records in flight."""
 
     group: str
     stream: str
@@ -31,7 +31,7 @@ class StreamRow(NamedTuple):
     sums: "StreamSums | None" = None
     standing: "RecordStanding | None" = None
     stuck: "Stuck | None" = None
-    """That it does not move, and why."""
+    """Why it is stuck, if it is."""
 
     @property
     def lagging(self) -> int:
@@ -40,7 +40,7 @@ class StreamRow(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Of its grant; stalled where nothing is delivered though it is held."""
+        """The state of its grant; stalled, if it is held and nothing is delivered."""
         if self.grant is None:
             return "-"
         stalls = self.grant.stall and self.grant.state != "closed"
@@ -55,7 +55,7 @@ class StreamRow(NamedTuple):
 
 
 def stream_order(stream: str) -> tuple[str, int, int]:
-    """By topic, then by number: orders/0/10 stands behind orders/0/9."""
+    """Sorts by topic, then by number: orders/0/10 comes after orders/0/9."""
     topic, _, rest = stream.rpartition("/")
     topic, _, ordinal = topic.rpartition("/")
     number = int(rest) if rest.isdecimal() else 0
@@ -81,7 +81,7 @@ def stream_rows(scene: Scene) -> Mapping[str, StreamRow]:
 
 
 def is_stream_faulty(row: StreamRow) -> bool:
-    """Whether it does not move, changes hands, or lags with nobody reading it."""
+    """Whether it is stuck, changes hands, or lags without a reader."""
     if row.stuck or row.state in {"stalled", "revoking", "granting"}:
         return True
     return row.state in {"free", "revoked"} and row.lagging > 0
@@ -214,12 +214,12 @@ OUT: Listing[StreamRow] = Listing(
 
 
 class MemberRow(NamedTuple):
-    """A member, and what it holds."""
+    """A member, and its streams."""
 
     member: "WatchedMember"
     lag: int
     stuck: bool
-    """A stream that it holds does not move."""
+    """A stream that it holds is stuck."""
 
 
 def _member_rows(scene: Scene) -> Mapping[str, MemberRow]:

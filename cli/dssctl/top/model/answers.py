@@ -1,7 +1,6 @@
-"""What was asked about a place, because no watch tells of it.
+"""Answers to questions about a place, for what no watch reports.
 
-Invariant: an answer belongs to its place; one that came too late, for a place that was left, shows
-nowhere.
+Invariant: an answer belongs to its place; one that comes after the place was left is not shown.
 """
 
 from dataclasses import dataclass
@@ -23,11 +22,11 @@ if TYPE_CHECKING:
 Question: TypeAlias = Literal[
     "out", "stream", "record", "topic", "job", "dead", "dead-records", "dead-letter", "waiting"
 ]
-"""What is asked while a screen is open, because no watch tells of it."""
+"""The questions that an open screen asks, because no watch reports the answer."""
 
 
 class LogLine(NamedTuple):
-    """What a driver of a job said on this machine, or the daemon told of it."""
+    """A line of a job's log: of its driver on this machine, or of the daemon."""
 
     at_ms: int
     by: str
@@ -36,25 +35,25 @@ class LogLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the daemon said when a place was looked at."""
+    """The daemon's answer to the question of a place."""
 
     place: "Place"
     sums: "tuple[StreamSums, ...]" = ()
-    """Of a group: what is out, by stream."""
+    """For a group: records in flight, by stream."""
     standings: "tuple[RecordStanding, ...]" = ()
     """Why the floors stand where they do."""
     records: "tuple[Record, ...]" = ()
     topic: "Topic | None" = None
     params: str = ""
-    """Of a job: what its driver is told besides."""
+    """For a job: further parameters for its driver."""
     chunks: "tuple[JobChunk, ...]" = ()
-    """Its manifest."""
+    """For a job: its manifest."""
     log: tuple[LogLine, ...] = ()
-    """The newest last."""
+    """For a job: its log, the newest line last."""
     errors: "tuple[ErrorCount, ...]" = ()
-    """Of the dead letters of a group, as far as they were counted."""
+    """For the dead letters of a group: counts, as far as they were counted."""
     keys: "tuple[KeyCount, ...]" = ()
     entries: "tuple[QueueEntry, ...]" = ()
-    """Of a queue of a group."""
+    """For a queue of a group: its entries."""
     failure: str = ""
     """Why there is no answer, or only a part."""

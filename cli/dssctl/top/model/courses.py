@@ -1,7 +1,7 @@
-"""How bulk jobs went over the last minutes: how fast they are, and when they are done.
+"""The courses of bulk jobs over the last minutes: their pace, and when they will be done.
 
-Invariant: a course is a bounded row of points in the order of their times; a pace is told only of
-two points at least, and never of a job that stood still as if it moved.
+Invariant: a course is a bounded list of points in the order of their times; a pace needs at least
+two points, and a job that stands still has none.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Point(NamedTuple):
-    """What of a job was published at one moment."""
+    """How much of a job was published at one moment."""
 
     at_ms: int
     chunks: int
@@ -25,7 +25,7 @@ Course = tuple[Point, ...]
 
 
 class Pace(NamedTuple):
-    """What a job publishes a second, on average of its course."""
+    """How much a job publishes a second, on average over its course."""
 
     chunks_s: float
     records_s: float
@@ -33,13 +33,13 @@ class Pace(NamedTuple):
 
 
 def coursed(course: Course, job: "Job", at_ms: int) -> Course:
-    """The course with one point more, without the oldest where there are too many."""
+    """The course with one more point, without the oldest if there are too many."""
     point = Point(at_ms, job.published, job.records, job.bytes)
     return (*course[1 - TREND_SAMPLES :], point)
 
 
 def pace(course: Course) -> Pace | None:
-    """How fast it goes; None where that is not known yet."""
+    """The pace; None while it is unknown."""
     if len(course) < 2 or course[-1].at_ms <= course[0].at_ms:
         return None
     first, last = course[0], course[-1]
@@ -52,7 +52,7 @@ def pace(course: Course) -> Pace | None:
 
 
 def left_ms(job: "Job", at: Pace | None) -> int | None:
-    """Until it is done at this pace; None where nobody knows."""
+    """Time until the job is done at this pace; None if that is unknown."""
     if at is None or at.chunks_s <= 0 or job.has_ended:
         return None
     return round((job.chunks - job.published) / at.chunks_s * 1_000)

@@ -1,8 +1,8 @@
-"""The picture: all that the dashboard knows, and how an item changes it.
+"""The picture: all data of the dashboard, and how an item changes it.
 
-Invariant: a picture never changes; `step` is total and gives another one. What is told anew shows
-only once it is told to its end, so that nobody sees half of it; until then, and while the daemon is
-away, the last picture stays.
+Invariant: a picture never changes; `step` is total and returns another one. When the watch begins
+anew, its items are shown only once all have come, so nobody sees half of them; until then, and
+while the daemon is away, the last picture stays.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     )
 
 EVENTS_KEPT = 500
-"""Behind the newest; ten screens."""
+"""How many events are kept, the newest: ten screens."""
 
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
@@ -41,7 +41,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """What the watch tells of, by the names that it gives."""
+    """The items of the watch, by its keys."""
 
     groups: "Mapping[str, Group]" = field(default_factory=dict)
     """By NAME@FILTER, as are the next three."""
@@ -55,7 +55,7 @@ class Items:
 
 _KEPT = frozenset(each.name for each in fields(Items))
 WATCHED = (*sorted(_KEPT), "events")
-"""What is to be told; what is told beside it, by a recording for one, is passed over."""
+"""The wanted topics; items of others, such as in a recording, are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,54 +71,54 @@ class Picture:
     """All that is known."""
 
     now_ms: int = 0
-    """As of the last tick."""
+    """The time of the last tick."""
     ticks: int = 0
     complete: bool = False
-    """The watch has told all there is, once at least."""
+    """Whether the watch has reported everything at least once."""
     away: Away | None = None
     items: Items = field(default_factory=Items)
     coming: Items | None = None
-    """What is told anew, and not to its end yet."""
+    """Items of a watch that begins anew, and has not reported everything yet."""
     events: "tuple[Event, ...]" = ()
-    """The newest last."""
+    """The events, the newest last."""
     status: "DaemonStatus | None" = None
     topics: "Mapping[str, TopicSummary]" = field(default_factory=dict)
     schedules: "Mapping[str, Schedule]" = field(default_factory=dict)
     stuck: "tuple[Stuck, ...]" = ()
-    """What does not move, as it was asked last."""
+    """What was stuck when the daemon was asked last."""
     found: "tuple[Verdict, ...]" = ()
-    """What the daemon found wrong then, or well."""
+    """The daemon's findings at that time, good and bad."""
     trends: Mapping[str, Trend] = field(default_factory=dict)
-    """Of groups."""
+    """The trends of groups."""
     total: Trend = ()
     courses: Mapping[int, Course] = field(default_factory=dict)
-    """Of jobs that have not ended, by their numbers: a name may be another job's by now."""
+    """The courses of unfinished jobs, by number: a name may belong to another job by now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """The watch told something."""
+    """An update of the watch came."""
 
     update: "WatchUpdate"
 
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """What happened before the watch began."""
+    """Events from before the watch began."""
 
     events: "tuple[Event, ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class Stood:
-    """The daemon said how it is."""
+    """The daemon reported its status."""
 
     status: "DaemonStatus"
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The topics that there are, and the schedules."""
+    """The lists of topics and schedules."""
 
     topics: "tuple[TopicSummary, ...]"
     schedules: "tuple[Schedule, ...]" = ()
@@ -126,7 +126,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Stands:
-    """What does not move, and what is wrong besides."""
+    """What is stuck, and further findings."""
 
     stuck: "tuple[Stuck, ...]"
     found: "tuple[Verdict, ...]" = ()
@@ -142,7 +142,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Ticked:
-    """Time went on."""
+    """Time has passed."""
 
     at_ms: int
 
@@ -151,7 +151,7 @@ Told: TypeAlias = Updated | Happened | Stood | Listed | Stands | Lost | Ticked
 
 
 def step(picture: Picture, told: Told) -> Picture:
-    """What is known after an item."""
+    """The picture after an item."""
     match told:
         case Updated(update):
             return _updated(picture, update)
@@ -204,7 +204,7 @@ def _applied(items: Items, update: "WatchUpdate") -> "tuple[Items, tuple[Event, 
 
 
 class _Draft:
-    """Copies what an update touches, once."""
+    """Copies each part that an update touches, once."""
 
     __slots__ = ("_flat", "_items", "_nested")
 
@@ -214,7 +214,7 @@ class _Draft:
         self._nested: dict[str, dict[str, Mapping[str, Any]]] = {}
 
     def of(self, topic: str, group: str) -> dict[str, Any]:
-        """A copy of where an item belongs."""
+        """A copy of the part that an item belongs to."""
         if topic not in _OF_A_GROUP:
             if topic not in self._flat:
                 self._flat[topic] = dict(getattr(self._items, topic))

@@ -1,6 +1,6 @@
-"""Where one is in the dashboard: places, and the way that led there.
+"""The places of the dashboard, and the way that led to the present one.
 
-Invariant: a place says all that is needed to show it; the way to it is never empty.
+Invariant: a place has all that is needed to show it; the way to it is never empty.
 """
 
 from dataclasses import dataclass, replace
@@ -10,26 +10,27 @@ from dssctl.top.model.wanted import EVERYTHING, Wanted
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What is looked at."""
+    """A screen, and what it is about."""
 
     noun: str
-    """A screen of the table of screens."""
+    """The noun of a screen."""
     group: str = ""
-    """NAME@FILTER, where it is about one."""
+    """NAME@FILTER, if it is about a group."""
     stream: str = ""
     name: str = ""
-    """Of a topic, a client, an operation, an event, a job; of a queue: an error, or a record."""
+    """The name of a topic, a client, an operation, an event or a job; in a queue, of an error or a
+    record."""
     offset: int | None = None
-    """Of a record; of a stream: from where on its records are shown."""
+    """The offset of a record; for a stream, of the first record shown."""
     key: bytes | None = None
-    """Of records in a queue."""
+    """The key of records in a queue."""
     lines: tuple[tuple[str, str], ...] = ()
-    """Of a page of facts: the page itself, which stays as it was."""
+    """For a page of facts: the page itself, which does not change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """By which column rows are sorted."""
+    """The column that rows are sorted by."""
 
     column: str
     descending: bool = True
@@ -37,7 +38,7 @@ class Ordering:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A place, and how it is looked at."""
+    """A place, and how it is shown."""
 
     place: Place
     tab: int = 0
@@ -45,18 +46,18 @@ class Visit:
     wanted: Wanted = EVERYTHING
     faults_only: bool = False
     ordering: Ordering | None = None
-    """None: as the list has it by itself."""
+    """None: the list's own order."""
     cursor: str = ""
-    """The key of the chosen row; empty: the first, whichever that is."""
+    """The key of the chosen row; empty: the first row, whichever it is."""
     at: int = 0
-    """Where that row was last."""
+    """The last position of that row."""
     first: int = 0
     """The row at the upper edge."""
     left: tuple["Visit", ...] = ()
-    """How the other lists of the place were left."""
+    """The state in which its other lists were left."""
 
     def on_tab(self, tab: int) -> "Visit":
-        """The same place, with another of its lists."""
+        """The same place with another of its lists."""
         if tab == self.tab:
             return self
         known = next((each for each in self.left if each.tab == tab), Visit(self.place, tab))
@@ -66,7 +67,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The places from the first one to where one is."""
+    """The places from the first one to the present one."""
 
     visits: tuple[Visit, ...]
 
@@ -77,15 +78,15 @@ class Way:
 
     @property
     def here(self) -> Visit:
-        """Where one is."""
+        """The present visit."""
         return self.visits[-1]
 
     def seeing(self, visit: Visit) -> "Way":
-        """The same place, looked at in another manner."""
+        """The same place, shown differently."""
         return Way((*self.visits[:-1], visit))
 
     def into(self, place: Place) -> "Way":
-        """One place further; not where one is already."""
+        """One place further, unless that is the present one."""
         return self if place == self.here.place else Way((*self.visits, Visit(place)))
 
     def back(self) -> "Way":

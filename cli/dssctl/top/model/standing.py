@@ -1,4 +1,5 @@
-"""How a group stands, in a word and by the daemon's verdict: the same on every screen."""
+"""The state of a group in a word, and its look by the daemon's verdict: the same on every
+screen."""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -9,7 +10,7 @@ STUCK = "stuck"
 
 
 def word_of(group: "Group") -> str:
-    """Its state; a pause, and that something of it does not move, included."""
+    """The state; paused and stuck are states too."""
     if group.paused:
         return "paused"
     if group.health == "problem" and group.state in ("active", "idle"):
@@ -18,7 +19,7 @@ def word_of(group: "Group") -> str:
 
 
 def look_of(group: "Group") -> Literal["bad", "warn", "good", "dim"]:
-    """By the verdict on it."""
+    """The look by the verdict."""
     if group.health == "problem":
         return "bad"
     if group.health == "attention":

@@ -1,6 +1,6 @@
-"""How lag and rates went: a bounded row of samples.
+"""Trends of lag and rates: a bounded list of samples.
 
-Invariant: samples are a fixed time apart, the newest last; what did not change is kept once.
+Invariant: samples are a fixed time apart, the newest last; equal neighbours share one value.
 """
 
 from typing import NamedTuple
@@ -8,11 +8,11 @@ from typing import NamedTuple
 from dssctl.top.limits import SAMPLE_TICKS, TICK_S, TREND_SAMPLES
 
 SAMPLES_A_MINUTE = round(60 / (TICK_S * SAMPLE_TICKS))
-"""How far back the change of a lag is told."""
+"""Over how long the change of a lag is shown."""
 
 
 class Sample(NamedTuple):
-    """How a group, or all of them, stood at one moment."""
+    """The values of a group, or of all groups, at one moment."""
 
     lag: int
     arrivals: float
@@ -26,14 +26,14 @@ NOTHING = Sample(0, 0.0, 0.0)
 
 
 def sampled(trend: Trend, sample: Sample) -> Trend:
-    """The trend with one sample more, without the oldest where there are too many."""
+    """The trend with one more sample, without the oldest if there are too many."""
     if trend and trend[-1] == sample:
         sample = trend[-1]  # the same value: idle groups share it
     return (*trend[1 - TREND_SAMPLES :], sample)
 
 
 def summed(samples: "list[Sample]") -> Sample:
-    """All of them together."""
+    """The sum of the samples."""
     lag, arrivals, acks = 0, 0.0, 0.0
     for sample in samples:
         lag += sample.lag
@@ -43,7 +43,7 @@ def summed(samples: "list[Sample]") -> Sample:
 
 
 def change(trend: Trend) -> int:
-    """By how much the lag rose over the last minute, or as much of it as was sampled."""
+    """How much the lag rose over the last minute, or over the sampled part of it."""
     if not trend:
         return 0
     return trend[-1].lag - trend[max(0, len(trend) - 1 - SAMPLES_A_MINUTE)].lag
@@ -58,4 +58,4 @@ def direction(trend: Trend) -> int:
 
 
 _BACK = 5
-"""Samples that a rise or fall is judged by: one alone is noise."""
+"""How many samples decide on rise or fall: one alone is noise."""

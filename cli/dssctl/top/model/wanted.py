@@ -1,4 +1,4 @@
-"""Which rows are wanted: words, and conditions on columns.
+"""Filters of rows: words, and conditions on columns.
 
 ::
 
@@ -7,7 +7,7 @@
     lag>1000        a number is compared; k, M and G, and spans of time like 5m, are understood
     state=stalled   a text is the same; state!=active: it is not
 
-Invariant: every text is a filter; what is no condition on a column there is, is a word.
+Invariant: every text is a filter; a text that is no condition on an existing column is a word.
 """
 
 import re
@@ -21,7 +21,7 @@ from dss_core.times import parse_span_ms
 
 Value: TypeAlias = "str | float | int | None"
 Values: TypeAlias = "Mapping[str, Callable[[Any], Value]]"
-"""Of a list: what each of its columns says of a row."""
+"""For a list: the value of each of its columns."""
 
 _CONDITION = re.compile(r"([a-z-]+)(>=|<=|!=|>|<|=)(.+)")
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)([kMG]?)")
@@ -43,7 +43,7 @@ class Wanted:
     text: str = ""
 
     def __bool__(self) -> bool:
-        """Whether it leaves anything out."""
+        """Whether it filters anything."""
         return bool(self.text.strip())
 
     def test(self, values: Values) -> "Callable[[Any], bool]":
@@ -86,7 +86,7 @@ def _condition(value: Callable[[Any], Value], sign: str, written: str) -> Callab
 
 
 def _number(text: str) -> float | None:
-    """A number as it is written, a span of time in milliseconds; None where it is neither."""
+    """The number that the text writes, a span as milliseconds; None if it is neither."""
     found = _NUMBER.fullmatch(text)
     if found is not None:
         return float(found[1]) * _FACTORS[found[2]]

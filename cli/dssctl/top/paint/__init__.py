@@ -1,6 +1,6 @@
-"""Lines of text made of a picture: pure, the same for every terminal.
+"""Turns a picture into lines of text: pure, the same for every terminal.
 
-Invariant: a line is spans of text and the word for how each looks; which colours those words have
-is not known here, and the text alone says all. What the daemon or a record said is made safe to
-print before it becomes a span.
+Invariant: a line consists of spans, each with a text and the name of its look; the colours of the
+looks are not known here, and the text alone says everything. Texts of the daemon or of records are
+made safe to print before they become spans.
 """

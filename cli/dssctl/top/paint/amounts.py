@@ -1,4 +1,4 @@
-"""Numbers for eyes: short, and honest about bounds."""
+"""Numbers for people: short, and marked where they are bounds."""
 
 from dss_core.times import text_of_ms, text_of_span
 
@@ -6,7 +6,7 @@ _UNITS = ("", "k", "M", "G", "T", "P", "E")
 
 
 def count(number: float) -> str:
-    """A number in at most five places, ``61.2k``."""
+    """A number in at most five characters, ``61.2k``."""
     if number < 0:
         return f"-{count(-number)}"
     if number < 10_000 and number == int(number):
@@ -25,7 +25,7 @@ def bounded(number: int, *, exact: bool) -> str:
 
 
 def change(number: int) -> str:
-    """By how much something rose, or fell."""
+    """The amount of a rise or fall, with its sign."""
     return "0" if not number else f"+{count(number)}" if number > 0 else count(number)
 
 
@@ -49,7 +49,7 @@ def size(number: int) -> str:
 
 
 def span(ms: int) -> str:
-    """How long, in two units; never below a second."""
+    """A span in two units; never less than a second."""
     return text_of_span(max(0, ms) // 1_000 * 1_000)
 
 

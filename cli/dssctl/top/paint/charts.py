@@ -1,6 +1,6 @@
-"""Charts in characters: a line of bars, two rates against each other, streams by heat.
+"""Charts of characters: a line of bars, two rates against each other, streams by heat.
 
-Invariant: a chart takes exactly the places that it was given, whatever the values are.
+Invariant: a chart takes exactly the given cells, whatever its values are.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ _DOTS_ACROSS = 2
 def bars(values: Sequence[float], width: int, glyphs: Glyphs) -> str:
     """The newest values as a line of bars, the newest at the right.
 
-    Where they differ little, the upper half of a bar is what they differ by: a line of bars tells
-    which way it goes; how much that is stands beside it.
+    If they differ little, the upper half of a bar shows only the difference: a line of bars shows
+    the direction, and the amount stands beside it.
     """
     shown = values[-width:] if width > 0 else ()
     top, low = max(shown, default=0), min(shown, default=0)
@@ -42,9 +42,9 @@ def gauge(share: float, width: int, glyphs: Glyphs) -> str:
 def chart(
     filled: Sequence[float], drawn: Sequence[float], width: int, height: int, glyphs: Glyphs
 ) -> tuple[str, ...]:
-    """One series as a filled area and another as a line over it, cut out of it where it is below.
+    """One series as a filled area, and another as a line over it, cut out of it where it is below.
 
-    So both are seen without a colour.
+    So both can be told apart without a colour.
     """
     if width <= 0 or height <= 0:
         return ()
@@ -64,7 +64,7 @@ def chart(
 
 def _levels(values: Sequence[float], count: int, steps: int, top: float) -> list[int]:
     """The newest values as heights in dots, from 0; -1 where there is no value."""
-    each = max(1, count // TREND_SAMPLES)  # dots that a sample takes across
+    each = max(1, count // TREND_SAMPLES)  # dots across for each sample
     heights = [
         round(value / top * (steps - 1)) if top > 0 else 0
         for value in values[-((count + each - 1) // each) :]
@@ -78,7 +78,7 @@ def _column(area: int, point: int, before: int) -> set[int]:
     dots = set(range(area)) if area > 0 else set()
     if point < 0:
         return dots
-    # From where the line was to where it is, so that it has no gaps.
+    # From the last height of the line to this one, so that it has no gaps.
     low, high = (point, point) if before < 0 else sorted((point, before))
     drawn = {point} if low == high else set(range(low + (before == low), high + (before != high)))
     inside = {y for y in drawn if y < area}

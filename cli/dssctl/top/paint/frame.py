@@ -1,4 +1,4 @@
-"""What stands around every screen: how the daemon is, what is wrong, what happened last.
+"""The frame of every screen: the daemon's state, alerts, and the latest event.
 
 Invariant: three lines above and three below, whatever is shown between them.
 """
@@ -20,23 +20,23 @@ HEADING_LINES = 3
 
 
 class Badge(NamedTuple):
-    """How this dashboard is run."""
+    """The mode of this dashboard."""
 
     endpoint: str
     context: str = ""
     """The named target; empty where there is none."""
     read_only: bool = False
     protected: bool = False
-    """A change wants a reason, and the name of what is changed."""
+    """A change needs a reason, and the name of its subject typed."""
     frozen: bool = False
-    """What is shown stands still."""
+    """The picture is frozen."""
     recording: bool = False
     replayed: str = ""
-    """Where in a recording one is; empty where it is no recording."""
+    """The time in the recording; empty if it is none."""
 
 
 def heading(picture: Picture, badge: Badge, width: int, glyphs: Glyphs) -> tuple[Line, ...]:
-    """Who is looked at, how much flows, what is wrong."""
+    """The daemon, the total rates, and the alerts."""
     more = glyphs.more
     return (
         beside(_who(picture, badge, glyphs), _when(picture, badge), width, more),
@@ -103,7 +103,7 @@ def _flow(picture: Picture, width: int, glyphs: Glyphs) -> Line:
 
 
 def _alerts(picture: Picture, width: int, glyphs: Glyphs) -> Line:
-    """What is wrong, the worst first; that all is well where nothing is."""
+    """The alerts, the worst first; or that nothing is wrong."""
     if picture.away:
         away = picture.away
         since = f"{amounts.clock(away.since_ms)}Z, for {amounts.age(away.since_ms, picture.now_ms)}"
@@ -114,7 +114,7 @@ def _alerts(picture: Picture, width: int, glyphs: Glyphs) -> Line:
     found = [*_alerts_of_groups(picture), *_alerts_of_findings(picture)]
     if not found:
         return line(Span(f" {glyphs.good} nothing is wrong", "good"))
-    # Where there are several, a long one leaves room for the others.
+    # If there are several, a long one leaves room for the others.
     room = width if len(found) == 1 else max(_ALERT_PLACES, width // len(found))
     spans: list[str | Span] = []
     for text, look in sorted(found, key=lambda each: each[1] != "bad"):
@@ -123,11 +123,12 @@ def _alerts(picture: Picture, width: int, glyphs: Glyphs) -> Line:
 
 
 _ALERT_PLACES = 30
-"""Enough to know what an alert is about."""
+"""The least width of an alert: enough to know what it is about."""
 
 
 def _alerts_of_groups(picture: Picture) -> list[tuple[str, Look]]:
-    """Those that are shown, by the verdicts on them; one that only falls behind is a finding."""
+    """Alerts of the shown groups, by their verdicts; a group that only falls behind is a
+    finding."""
     every = picture.items.groups.values()
     counts = Counter((word_of(each), look_of(each)) for each in every if each.health != "healthy")
     return [
@@ -175,7 +176,7 @@ def hints(pairs: "list[tuple[str, str]]", width: int, glyphs: Glyphs) -> Line:
 
 
 def trail(titles: list[str], right: str, width: int, glyphs: Glyphs) -> Line:
-    """The way to here."""
+    """The titles of the way to here."""
     shown = glyphs.between.join(escaped(title) for title in titles)
     return beside(
         line(" ", Span(shown, "strong")), line(Span(f"{right} ", "dim")), width, glyphs.more

@@ -1,6 +1,6 @@
-"""The signs that are drawn with, in two sets: one for most terminals, one in plain ASCII.
+"""The signs of charts and frames in two sets: one for most terminals, one in plain ASCII.
 
-Invariant: each sign takes one place, and says by its shape what it says by its colour.
+Invariant: each sign takes one cell, and its shape says the same as its colour.
 """
 
 import sys
@@ -11,32 +11,32 @@ from dssctl.top.paint.spans import BoxGlyphs
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """What lines are drawn of."""
+    """The signs that lines are drawn of."""
 
     box: BoxGlyphs
     bars: str
-    """From nothing to all."""
+    """Bars from nothing to all."""
     heat: str
-    """Of a stream, from no lag to much."""
+    """Heat of a stream, from no lag to much."""
     up: str
     down: str
     level: str
     more: str
-    """Ends a text that did not fit."""
+    """Ends a text that was cut."""
     good: str
     bad: str
     live: str
     away: str
     pointer: str
     between: str
-    """Between the places of the way."""
+    """Stands between the titles of the way."""
     dots: bool
-    """Whether a chart may be drawn in dots."""
+    """Whether charts may be drawn in dots."""
     area: str
     line: str
-    """What the parts of a chart look like."""
+    """The signs of a chart's parts."""
     free: str
-    """A stream that nobody holds."""
+    """A stream without a holder."""
     enter: str
 
 
@@ -84,6 +84,6 @@ ASCII = Glyphs(
 
 
 def glyphs(*, ascii_only: bool) -> Glyphs:
-    """The set to draw with; plain where the terminal's encoding has nothing else."""
+    """The set to draw with; plain ASCII if the terminal's encoding has nothing else."""
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
     return ASCII if ascii_only or not encoding.startswith("utf") else FULL

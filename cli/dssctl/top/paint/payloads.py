@@ -1,6 +1,6 @@
 """A payload as lines that are safe to print: JSON, text or bytes in hexadecimal.
 
-Invariant: no control character leaves here, and what was left out is said.
+Invariant: no control character passes, and the number of omitted bytes is shown.
 """
 
 import json
@@ -10,14 +10,15 @@ from dssctl.output.escape import escaped
 from dssctl.top.paint.spans import wrapped
 
 PEEK_BYTES_MAX = 64 << 10
-"""Of one payload: more is not read on a terminal, and costs time to lay out."""
+"""How many bytes of one payload are shown: nobody reads more on a terminal, and layout takes
+time."""
 
 
 _HEX_BYTES = 16
 
 
 def payload_lines(payload: bytes, width: int) -> tuple[str, list[str]]:
-    """What it is taken for, and its lines."""
+    """The kind of the payload, and its lines."""
     head = payload[:PEEK_BYTES_MAX]
     left = len(payload) - len(head)
     shape, lines = _shaped(head, whole=not left)
@@ -58,7 +59,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 
 
 def _indented(text: str) -> list[str]:
-    """JSON in lines, its tokens as they are: 12.50 stays 12.50, and a name that is there twice."""
+    """JSON in lines, with its tokens unchanged: 12.50 stays 12.50, and a repeated name stays."""
     lines, current, depth, before = [], "", 0, ""
     for token in _TOKEN.findall(text):
         closes = token in _CLOSING

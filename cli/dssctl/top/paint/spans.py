@@ -1,6 +1,6 @@
-"""Text with a look, measured in the places that it takes on a terminal.
+"""Text with a look, measured in terminal cells.
 
-Invariant: a line that is fitted takes exactly the places that it was given.
+Invariant: a line that is fitted takes exactly the given cells.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from dssctl.output.escape import escaped
 from dssctl.output.folding import pieces_of, places
 
 Look: TypeAlias = Literal["", "dim", "strong", "head", "good", "warn", "bad", "accent", "key"]
-"""What a span is, not which colour it has."""
+"""The meaning of a span, not its colour."""
 
 
 class Span(NamedTuple):
@@ -26,28 +26,28 @@ EMPTY: Line = ()
 
 
 def line(*parts: str | Span) -> Line:
-    """A line of texts and spans, without what is empty."""
+    """A line of texts and spans, without empty ones."""
     spans = (part if isinstance(part, Span) else Span(part) for part in parts)
     return tuple(span for span in spans if span.text)
 
 
 def said(text: str, look: Look = "") -> Span:
-    """A span of what somebody else wrote."""
+    """A span of a text from outside, made safe."""
     return Span(escaped(text), look)
 
 
 def width_of(spans: Iterable[Span]) -> int:
-    """The places that it takes."""
+    """The cells that it takes."""
     return sum(places(span.text) for span in spans)
 
 
 def text_of(spans: Iterable[Span]) -> str:
-    """Without looks."""
+    """The text without looks."""
     return "".join(span.text for span in spans)
 
 
 def cut(text: str, width: int, mark: str) -> str:
-    """The text in so many places; the mark ends what does not fit."""
+    """The text in at most so many cells; the mark ends a text that is cut."""
     if places(text) <= width:
         return text
     kept, used = [], 0
@@ -62,14 +62,14 @@ def cut(text: str, width: int, mark: str) -> str:
 
 
 def cell(text: str, width: int, mark: str, *, right: bool = False) -> str:
-    """The text in exactly so many places."""
+    """The text in exactly so many cells."""
     text = cut(text, width, mark)
     blank = " " * (width - places(text))
     return blank + text if right else text + blank
 
 
 def fitted(spans: Sequence[Span], width: int, mark: str) -> Line:
-    """The line in exactly so many places."""
+    """The line in exactly so many cells."""
     used = 0
     kept: list[Span] = []
     for span in spans:
@@ -86,7 +86,7 @@ def fitted(spans: Sequence[Span], width: int, mark: str) -> Line:
 
 
 def beside(left: Line, right: Line, width: int, mark: str) -> Line:
-    """One line at the left edge, which gives way, and one at the right."""
+    """A line with one part at the left edge, which is cut if need be, and one at the right."""
     room = width - width_of(right)
     if room <= 0:
         return fitted(left, width, mark)
@@ -119,7 +119,7 @@ def boxed(
 
 
 class BoxGlyphs(NamedTuple):
-    """What a frame is drawn of."""
+    """The signs of a frame."""
 
     corners: str
     across: str

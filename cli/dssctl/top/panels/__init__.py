@@ -1,4 +1,4 @@
-"""What stands above, below and beside a list: tiles, charts, facts.
+"""Panels above, below and beside a list: tiles, charts, facts.
 
-Invariant: a panel gives exactly as many lines as it was asked for, each exactly as wide.
+Invariant: a panel returns exactly as many lines as it was asked for, each of exactly its width.
 """

@@ -1,4 +1,4 @@
-"""Pieces that panels are put together of.
+"""Blocks that panels are built from.
 
 Invariant: a block is exactly as high and as wide as it was asked to be.
 """
@@ -15,18 +15,18 @@ from dssctl.top.paint.charts import chart
 from dssctl.top.paint.spans import EMPTY, Line, Span, boxed, fitted, line
 
 Panel: TypeAlias = Callable[[Scene, int, int], Sequence[Line]]
-"""Given what there is to show, a width and a height."""
+"""Called with the scene, a width and a height."""
 
 
 def filled(lines: Sequence[Line], width: int, height: int, pen: Pen) -> list[Line]:
-    """Lines cut and filled up to a block."""
+    """Lines cut and padded to a block."""
     more = pen.glyphs.more
     block = [fitted(each, width, more) for each in lines[:height]]
     return block + [fitted(EMPTY, width, more)] * (height - len(block))
 
 
 def rates_block(trend: Trend, width: int, height: int, pen: Pen) -> list[Line]:
-    """Arriving against acknowledged, with a title that says which is which."""
+    """A chart of arrivals against acknowledgements, with a title that names both."""
     last = trend[-1] if trend else None
     area, drawn = pen.glyphs.area, pen.glyphs.line
     title = line(
@@ -41,7 +41,7 @@ def rates_block(trend: Trend, width: int, height: int, pen: Pen) -> list[Line]:
 
 
 def lag_block(trend: Trend, width: int, height: int, pen: Pen) -> list[Line]:
-    """How the lag went."""
+    """A chart of the lag."""
     lags = [float(each.lag) for each in trend]
     now, top = (lags[-1] if lags else 0), max(lags, default=0)
     title = line(
@@ -52,7 +52,7 @@ def lag_block(trend: Trend, width: int, height: int, pen: Pen) -> list[Line]:
 
 
 def facts_block(facts: Sequence[tuple[str, str]], width: int, height: int, pen: Pen) -> list[Line]:
-    """Names and texts below each other."""
+    """Names and texts, one pair below the other."""
     rows = fact_lines(facts, width)
     lines = [line(Span(row.label, "dim"), row.text) for row in rows]
     if len(lines) > height > 0:
@@ -61,7 +61,7 @@ def facts_block(facts: Sequence[tuple[str, str]], width: int, height: int, pen: 
 
 
 def facts_in_two(facts: Sequence[tuple[str, str]], width: int, height: int, pen: Pen) -> list[Line]:
-    """The same, in two columns where they are needed."""
+    """The same, in two columns if one is too short."""
     if len(fact_lines(facts, width)) <= height or width < 60:
         return facts_block(facts, width, height, pen)
     left = (width - 1) // 2
@@ -72,7 +72,7 @@ def facts_in_two(facts: Sequence[tuple[str, str]], width: int, height: int, pen:
 
 
 def rows_block(listing: Listing[Any], scene: Scene, width: int, height: int) -> list[Line]:
-    """The first rows of a list, that nobody chooses in."""
+    """The first rows of a list, without a chosen one."""
     found = shown(listing, scene, Visit(scene.place))
     placed = layout(listing, width)
     lines = [row_line(placed, found.rows[key], scene.pen) for key in found.keys[:height]]
@@ -82,7 +82,7 @@ def rows_block(listing: Listing[Any], scene: Scene, width: int, height: int) -> 
 
 
 def indented(lines: Sequence[Line]) -> list[Line]:
-    """Lines with a blank on either side, as what stands above and below them has."""
+    """Lines with a blank on either side, like those above and below them."""
     return [(Span(" "), *each, Span(" ")) for each in lines]
 
 

@@ -1,6 +1,6 @@
-"""The streams of a group, a sign each: how much each lags, and which are in trouble.
+"""The streams of a group, one sign each: their lag, and which are in trouble.
 
-Invariant: a sign says by its shape what it says by its colour; a legend says what shapes mean.
+Invariant: the shape of a sign says the same as its colour; a legend explains the shapes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from dssctl.top.paint.spans import Line, Look, Span, cell, line
 _LOOKS: tuple[Look, ...] = ("dim", "", "warn", "bad")
 _LABEL_WIDTH = 14
 _EVERY = 8
-"""Streams between two blanks, so that they can be counted."""
+"""How many streams stand between two blanks, so that they can be counted."""
 
 
 def heat_lines(rows: Sequence[StreamRow], width: int, height: int, pen: Pen) -> list[Line]:

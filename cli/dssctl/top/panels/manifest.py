@@ -1,7 +1,7 @@
-"""The manifest of a job as a picture: a sign a chunk, or a sign for several where they are many.
+"""The manifest of a job as a picture: one sign for each chunk, or for several if there are many.
 
-Chunks are published in the order of their numbers, so their number tells which are. Invariant: a
-sign says by its shape what it says by its colour; a legend says what shapes mean.
+Chunks are published in the order of their numbers, so a count tells which are. Invariant: the shape
+of a sign says the same as its colour; a legend explains the shapes.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from dss_client import Job, JobChunk
 
 _EVERY = 8
-"""Signs between two blanks, so that they can be counted."""
+"""How many signs stand between two blanks, so that they can be counted."""
 
 
 def manifest_lines(
     job: "Job", chunks: "Sequence[JobChunk]", width: int, height: int, pen: Pen
 ) -> list[Line]:
-    """All chunks in so many lines, and the legend."""
+    """All chunks in at most so many lines, and the legend."""
     across = max(_EVERY, (width + 1) // (_EVERY + 1) * _EVERY)
     room = max(1, across * (height - 1))
     each = max(1, -(-job.chunks // room))
@@ -36,7 +36,7 @@ def manifest_lines(
 
 
 def _row(signs: Sequence[Span]) -> Line:
-    """Signs of the same look are one span."""
+    """Join signs of the same look into one span."""
     spans: list[Span] = []
     for index, sign in enumerate(signs):
         gap = " " if index and index % _EVERY == 0 else ""
@@ -48,7 +48,7 @@ def _row(signs: Sequence[Span]) -> Line:
 
 
 def _sign(job: "Job", idle: Collection[int], first: int, end: int, pen: Pen) -> Span:
-    """The sign of the chunks from first on, before end."""
+    """The sign for the chunks from ``first`` up to ``end``."""
     heat = pen.glyphs.heat
     if end <= job.published:
         without = all(number in idle for number in range(first, end))

@@ -1,6 +1,6 @@
 """The panels of the screens.
 
-Invariant: as for every panel: exactly so many lines, exactly so wide.
+Invariant: as for every panel: exactly the lines and the width that it was asked for.
 """
 
 from collections.abc import Sequence
@@ -54,11 +54,11 @@ if TYPE_CHECKING:
     from dss_client import DaemonStatus
 
 _CHART_PLACES = 34
-"""Across, of a chart beside text on a small terminal."""
+"""The width of a chart beside text on a small terminal."""
 
 
 def pulse(scene: Scene, width: int, height: int) -> Sequence[Line]:
-    """The daemon as a whole: rates, lag, and what it holds."""
+    """The whole daemon: rates, lag, and its resources."""
     total, pen = scene.picture.total, scene.pen
     if width < LARGE_COLUMNS:
         left = (width - 4) // 2
@@ -104,7 +104,7 @@ def _held(held: int, most: int, pen: Pen) -> str:
 
 
 def news_below(scene: Scene, width: int, height: int) -> Sequence[Line]:
-    """What operators change, and what happened."""
+    """Operations and events."""
     pen = scene.pen
     if width < LARGE_COLUMNS:
         block = rows_block(EVENTS, scene, width - 4, height - 2)
@@ -122,7 +122,7 @@ def news_below(scene: Scene, width: int, height: int) -> Sequence[Line]:
 
 
 def group(scene: Scene, width: int, height: int) -> Sequence[Line]:
-    """One group: how it stands, its rates, its streams by heat."""
+    """One group: its state, its rates, its streams by heat."""
     pen = scene.pen
     row = group_rows(scene).get(scene.place.group)
     if row is None:
@@ -157,7 +157,7 @@ def group(scene: Scene, width: int, height: int) -> Sequence[Line]:
 
 
 def _group_lines(row: GroupRow, pen: Pen) -> list[Line]:
-    """The facts that a small terminal has room for."""
+    """The facts that fit a small terminal."""
     group = row.group
     oldest_ms = None if group.oldest_unacked_us is None else group.oldest_unacked_us // 1_000
     reason = [line(said(row.reason, state_look(row)))] if row.reason else []
@@ -173,7 +173,7 @@ def _group_lines(row: GroupRow, pen: Pen) -> list[Line]:
 
 
 def stream(scene: Scene, width: int, height: int) -> Sequence[Line]:
-    """One stream: who reads it for the group, and why its floor stands where it does."""
+    """One stream: its holder in the group, and why its floor stands."""
     row = stream_rows(scene).get(scene.place.stream) if scene.place.group else None
     if row is None:
         facts = [("stream", escaped(scene.place.stream)), ("group", "read without one")]
@@ -191,7 +191,7 @@ def topic(scene: Scene, width: int, height: int) -> Sequence[Line]:
 
 
 def job(scene: Scene, width: int, height: int) -> Sequence[Line]:
-    """One bulk job: how it stands, and its manifest as a picture."""
+    """One bulk job: its state, and its manifest as a picture."""
     pen, row = scene.pen, row_at(scene)
     if row is None:
         gone = "this job is not there" if scene.picture.complete else "waiting for the daemon"
@@ -232,6 +232,6 @@ _BAR_PLACES = 20
 
 
 def log_below(scene: Scene, width: int, height: int) -> Sequence[Line]:
-    """What was said of a job last."""
+    """The latest lines of a job's log."""
     block = rows_block(LOG, scene, width - 4, height - 2)
     return box(line(Span("Said last", "strong")), block, width, height, scene.pen)

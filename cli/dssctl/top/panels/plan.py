@@ -1,6 +1,6 @@
-"""A plan as it is shown before anybody agrees to it.
+"""A plan, as it is shown before a person agrees to it.
 
-Invariant: what cannot be undone is said in words, whatever else there is no room for.
+Invariant: a plan that cannot be undone says so in words, however little room there is.
 """
 
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ _LABEL = 9
 
 
 def plan_lines(plan: "OperationPlan", width: int, height: int, pen: Pen) -> list[Line]:
-    """What a plan does, in so many lines at most; streams are counted where they do not fit."""
+    """The effects of a plan, in at most so many lines; streams that do not fit are counted."""
     head = [
         *_said("plan", f"{plan.kind} of {plan.subject}, at its revision {plan.revision}", width),
         *_said("does", plan.summary, width),
@@ -55,7 +55,7 @@ def _undo_lines(plan: "OperationPlan", width: int, pen: Pen) -> list[Line]:
 
 
 def _streams(plan: "OperationPlan", room: int) -> list[Line]:
-    """The streams that change most, as many as there is room for."""
+    """The streams that change most, as many as fit."""
     rows = [
         (f"{escaped(each.stream)}  {each.floor} -> {each.target}", _moved(each))
         for each in sorted(plan.streams, key=lambda each: -(each.again + each.passed))

@@ -1,4 +1,4 @@
-"""The dashboard without a terminal: its screens, its keys, and what each key does.
+"""The dashboard without a terminal: its screens, its keys, and the effect of each key.
 
-Invariant: pure; a view and a key give a view, a view gives the lines of a terminal of its size.
+Invariant: pure; a view and a key give a view, and a view gives the lines for its terminal size.
 """

@@ -1,7 +1,7 @@
-"""What can be changed from the dashboard: the one table of actions.
+"""The actions of the dashboard: one table of the changes that it can make.
 
-Invariant: an action only says which change is meant; the daemon plans it, a person agrees to the
-plan, and only then is it applied. None has a key without Shift.
+Invariant: an action only names a change; the daemon plans it, a person agrees to the plan, and only
+then it is applied. Every action's key needs Shift.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Spot(NamedTuple):
-    """What is chosen: a row of a place."""
+    """The chosen row of a place."""
 
     place: Place
     key: str
@@ -33,21 +33,21 @@ class Spot(NamedTuple):
 
     @property
     def group(self) -> str:
-        """The group that it is, or belongs to."""
+        """The group of the row."""
         if isinstance(self.row, GroupRow):
             return self.row.key
         return str(self.row.group) if _is(self.row, "Stuck") else self.place.group
 
     @property
     def stream(self) -> str:
-        """The stream that it is, or belongs to."""
+        """The stream of the row."""
         if isinstance(self.row, StreamRow | BoundsRow) or _is(self.row, "Stuck"):
             return str(self.row.stream)
         return self.place.stream
 
     @property
     def job(self) -> "Job | None":
-        """The bulk job that it is, or belongs to, as it stands."""
+        """The present bulk job of the row."""
         row, place = self.row, self.place
         name = row.job.name if isinstance(row, JobRow) else place.name
         is_one = isinstance(row, JobRow) or place.noun == "job"
@@ -55,7 +55,7 @@ class Spot(NamedTuple):
 
     @property
     def paused(self) -> bool:
-        """Whether its group is."""
+        """Whether its group is paused."""
         group = self.picture.items.groups.get(self.group)
         return group is not None and group.paused
 
@@ -65,24 +65,24 @@ class Action:
     """Something that can be changed."""
 
     key: str
-    """With Shift."""
+    """The key, typed with Shift."""
     title: Callable[[Spot], str]
     help: str
     applies: Callable[[Spot], bool]
     change: "Callable[[Spot, str], Change] | None"
-    """Of a spot, and of what was typed; None: the schedule there is triggered."""
+    """The change, from the row and the typed text; None: it triggers the schedule there."""
     asks: str = ""
-    """What has to be typed first; nothing where it is empty."""
+    """What must be typed first; empty: nothing."""
     accepts: Callable[[Spot], str] = lambda _spot: ""
     """What may be typed."""
     suggests: str = ""
-    """What stands there already."""
+    """The text that is in the field at first."""
     severe: Callable[[Spot], str] | None = None
-    """What has to be typed to agree, because nothing brings it back."""
+    """What must be typed to agree, because the change cannot be undone."""
 
 
 def _is(row: Any, kind: str) -> bool:  # noqa: ANN401 -- rows of any list
-    """Whether a row is such a value of the client, which is not loaded to ask that."""
+    """Whether a row has this client class, which is not loaded just to ask."""
     return type(row).__name__ == kind
 
 
@@ -90,7 +90,7 @@ _QUEUE_ROWS = frozenset({"ErrorCount", "KeyCount", "QueueEntry"})
 
 
 def _in_queue(spot: Spot) -> bool:
-    """Whether it is something of a queue, and no group as a whole."""
+    """Whether it is a part of a queue, and not a group as a whole."""
     return type(spot.row).__name__ in _QUEUE_ROWS or spot.place.noun == "dead-letter"
 
 
@@ -103,7 +103,7 @@ def _is_dead(spot: Spot) -> bool:
 
 
 def _records_of(spot: Spot) -> dict[str, Any]:
-    """Which records a row of a queue stands for."""
+    """The records that a row of a queue stands for."""
     row, place = spot.row, spot.place
     if _is(row, "ErrorCount"):
         return {"error": error_name(row)}
@@ -183,7 +183,7 @@ def _move(direction: str) -> "Callable[[Spot, str], Change]":
 
 
 def _resolved(typed: str, now_ms: int) -> str:
-    """A time as a moment, so that its plan and its command line mean the same.
+    """A typed time as a fixed moment, so that its plan and its command line mean the same.
 
     Raises:
         IllegalTime: it is no target.
@@ -195,7 +195,7 @@ def _resolved(typed: str, now_ms: int) -> str:
 
 
 def _targets(furthest: str, direction: str, spot: Spot) -> str:
-    """What may be typed; offsets are those of one stream."""
+    """The targets that may be typed; an offset needs one stream."""
     offset = "=OFFSET, " if spot.stream else ""
     return f"{furthest}, -15m, a time, {offset}or a number: so many records {direction}"
 
@@ -350,7 +350,7 @@ ACTION_TABLE = (
 
 
 def actions_at(spot: Spot | None) -> tuple[Action, ...]:
-    """What can be changed there."""
+    """The changes that are possible at a spot."""
     if spot is None:
         return ()
     return tuple(action for action in ACTION_TABLE if action.applies(spot))

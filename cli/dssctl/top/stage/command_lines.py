@@ -1,7 +1,6 @@
-"""The command line that does the same: for what is looked at, and for what is changed.
+"""Command lines of dssctl that show or change the same.
 
-Invariant: a line that is shown can be given to a shell as it is; what a daemon or a person wrote is
-quoted in it.
+Invariant: a shown line can be pasted into a shell; texts of the daemon or of a person are quoted.
 """
 
 import shlex
@@ -25,7 +24,7 @@ def word(text: str) -> str:
 
 
 def plain(line: str) -> Callable[[Place], str]:
-    """The same line wherever one is."""
+    """The same line at every place."""
     return lambda _place: f"dssctl {line}"
 
 
@@ -77,7 +76,7 @@ def record_line(place: Place) -> str:
 
 
 def change_line(change: "Change", *, revision: int | None = None, reason: str = "") -> str:
-    """The command that makes a change; empty where there is none."""
+    """The command that makes a change; empty if there is none."""
     found = _words(change)
     if not found:
         return ""
@@ -113,7 +112,7 @@ _OF_ONE = {
     changes.CancelJob: ("jobs", "cancel"),
     changes.RemoveJob: ("jobs", "rm"),
 }
-"""Changes of which only a name, the first field, has to be said."""
+"""Changes that need only a name, their first field."""
 
 
 def _words(change: "Change") -> _Words | None:

@@ -1,4 +1,4 @@
-"""The page of help, made of the tables, and the menu of actions."""
+"""The page of help, generated from the tables, and the menu of actions."""
 
 from collections.abc import Iterator, Mapping
 
@@ -30,7 +30,7 @@ def _help_lines() -> Iterator[DetailRow]:
 
 
 def _short(keys: tuple[str, ...]) -> list[str]:
-    """Those names of keys that are what one types."""
+    """The key names that one types as they are."""
     return [key for key in keys if len(key) == 1 or key in {"up", "down", "backspace"}]
 
 
@@ -48,7 +48,7 @@ HELP: Listing[DetailRow] = Listing(
 
 
 class ActionRow(tuple[Spot, Action]):
-    """An action, and what it is done to."""
+    """An action, and the row that it is about."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""The one table of keys; help and hints are made of it.
+"""The one table of keys; help and hints are generated from it.
 
 Invariant: no key without Shift changes anything in the daemon.
 """
@@ -14,7 +14,7 @@ class Key(NamedTuple):
     """As Textual names them."""
     shown: str
     does: str
-    """Names what is done; see `dssctl.top.stage.moves` and the terminal's own."""
+    """The name of the move; see `dssctl.top.stage.moves` and the terminal's own."""
     hint: str
     """A word for the line of hints; empty: only in the help."""
     help: str

@@ -1,6 +1,6 @@
-"""What keys do to the view, beside what only a terminal can do.
+"""The effects of keys on the view; those that need a terminal are elsewhere.
 
-Invariant: pure and total: a move that makes no sense where one is leaves the view as it is.
+Invariant: pure and total: a move that makes no sense at a place leaves the view unchanged.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ def moved(by: int) -> Move:
 
 
 def chosen(view: View, at: int) -> View:
-    """The row of this number chosen, or the nearest there is."""
+    """Choose the row of this number, or the nearest."""
     keys = view.found.keys
     if not keys:
         return view
@@ -47,18 +47,18 @@ def _bottom(view: View) -> View:
 
 
 def _top(view: View) -> View:
-    """The first row, and whichever becomes the first."""
+    """Choose the first row, also when another one becomes the first."""
     here = replace(view.here, cursor="", at=0, first=0)
     return settled(replace(view, way=view.way.seeing(here)))
 
 
 def gone_to(view: View, place: Place) -> View:
-    """The view of a place further on."""
+    """Go one place further."""
     return _along(view, view.way.into(place))
 
 
 def started_at(view: View, place: Place) -> View:
-    """The view of a place, with the first screen as the only way back."""
+    """Go to a place, with the first screen as the only way back."""
     first = Way(view.way.visits[:1])
     return _along(view, first if place == first.here.place else first.into(place))
 
@@ -85,12 +85,12 @@ def _back(view: View) -> View:
 
 
 def seen_by(view: View, visit: Visit) -> View:
-    """The same place, looked at in another manner."""
+    """Show the same place differently."""
     return looked(replace(view, way=view.way.seeing(visit)))
 
 
 def filtered(view: View, text: str) -> View:
-    """Only the rows that are wanted."""
+    """Filter the rows."""
     return seen_by(view, replace(view.here, wanted=Wanted(text)))
 
 
@@ -103,7 +103,7 @@ def _tabbed(by: int) -> Move:
 
 
 def tab_chosen(view: View, tab: int) -> View:
-    """Another list of the place."""
+    """Show another list of the place."""
     if not 0 <= tab < len(view.screen.tabs):
         return view
     return seen_by(view, view.here.on_tab(tab))
@@ -118,7 +118,7 @@ def _sorted(by: int) -> Move:
 
 
 def sorted_by(view: View, column: str) -> View:
-    """Sorted by a column; turned round where it is sorted by it already."""
+    """Sort by a column; reverse the order if it is sorted by it already."""
     now = view.here.ordering or view.tab.listing.order
     if now.column == column:
         return _reversed(view)
@@ -143,7 +143,7 @@ def _frozen(view: View) -> View:
 
 
 def _described(view: View) -> View:
-    """All that is known of the chosen row, on a page of its own."""
+    """Show all facts of the chosen row, on a page of its own."""
     spot = view.chosen
     if spot is None or spot.row is None:
         return view
@@ -157,7 +157,7 @@ def _described(view: View) -> View:
 
 
 def _events(view: View) -> View:
-    """The events of what is chosen."""
+    """Show the events of the chosen row."""
     spot = view.chosen
     if spot is None:
         return gone_to(view, Place("events"))
@@ -181,7 +181,7 @@ def _menu(view: View) -> View:
 
 
 def _records_from(by: int) -> Move:
-    """Records of a stream so much further on."""
+    """Show the records of a stream so much further on."""
 
     def move(view: View) -> View:
         place = view.here.place
@@ -219,4 +219,4 @@ MOVES: Mapping[str, Move] = {
     "later_records": _records_from(1),
     "earlier_records": _records_from(-RECORDS_PAGE),
 }
-"""By the name of what a key does."""
+"""The moves, by the names in the table of keys."""

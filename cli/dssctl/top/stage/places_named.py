@@ -1,6 +1,6 @@
-"""What is written behind a colon: a screen by its name, perhaps with the name of one thing.
+"""Reads the text after a colon: the name of a screen, perhaps with a name of its subject.
 
-Invariant: total: what names nothing says why, and what may have been meant.
+Invariant: total: a text without a meaning gives the reason, and what may have been meant.
 """
 
 from difflib import get_close_matches
@@ -14,19 +14,19 @@ QUITS = frozenset({"q", "quit", "exit"})
 _UNNAMED = frozenset(
     {"record", "stream", "event", "actions", "facts", "dead-keys", "dead-records", "dead-letter"}
 )
-"""Screens of something that only a list leads to."""
+"""Screens that only a list leads to."""
 
 Named: TypeAlias = "Place | str"
 """A place, or why there is none."""
 
 
 def names() -> list[str]:
-    """All that may be written."""
+    """All texts that may be typed."""
     return sorted(name for name, noun in NAMES.items() if noun not in _UNNAMED and len(name) > 1)
 
 
 def place_named(written: str, picture: Picture) -> Named:
-    """The place that is meant."""
+    """The place that a text names."""
     name, _, argument = written.strip().removeprefix(":").partition(" ")
     argument = argument.strip()
     try:

@@ -1,7 +1,7 @@
-"""The one table of screens: what each shows, and how it is named.
+"""The one table of screens: their lists, panels and names.
 
-A part of the daemon that gets a screen gets a row here, a listing in `dssctl.top.lists`, and where
-it is watched a field of the picture; nothing else need know of it.
+A new screen needs a row here, a listing in `dssctl.top.lists`, and, if it is watched, a field of
+the picture; nothing else has to know of it.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,7 +53,7 @@ class Strip:
 
     panel: Panel
     small: int
-    """Lines on a small terminal; none where it is 0."""
+    """Lines on a small terminal; 0: it is not shown there."""
     large: int
 
 
@@ -65,13 +65,13 @@ class Screen:
     title: str
     tabs: tuple[Tab, ...]
     names: tuple[str, ...] = ()
-    """What opens it behind a colon, beside its noun."""
+    """Other names that open it after a colon, beside its noun."""
     above: Strip | None = None
     below: Strip | None = None
     beside: bool = True
     """On a large terminal the facts of the chosen row stand beside the list."""
     argument: Literal["", "group", "name"] = ""
-    """Which part of its place a word behind its name is."""
+    """The part of its place that a word after its name fills."""
 
 
 _ABOVE_GROUP = Strip(panels.group, 7, 14)
@@ -153,12 +153,12 @@ _TABLE = (
 )  # fmt: skip
 
 SCREENS: Mapping[str, Screen] = {screen.noun: screen for screen in _TABLE}
-"""By noun."""
+"""The screens, by noun."""
 
 NAMES: Mapping[str, str] = {
     name: screen.noun for screen in _TABLE for name in (screen.noun, *screen.names)
 }
-"""What may be written behind a colon, and the noun that it means."""
+"""The names that may be typed after a colon, and the noun of each."""
 
 
 def screen_of(place: Place) -> Screen:
@@ -167,7 +167,7 @@ def screen_of(place: Place) -> Screen:
 
 
 def title_of(place: Place) -> str:
-    """What a place is called on the way to it."""
+    """The title of a place in the trail."""
     if place.noun == "group":
         return place.group.partition("@")[0]
     if place.noun == "stream":

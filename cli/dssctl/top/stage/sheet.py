@@ -27,18 +27,18 @@ from dssctl.top.stage.view import View
 
 COLUMNS_MIN = 40
 LINES_MIN = 12
-"""A smaller terminal has no room for a list with what stands around it."""
+"""A smaller terminal has no room for a list and its frame."""
 
 
 class Sheet(NamedTuple):
-    """What is on a terminal."""
+    """The contents of a terminal."""
 
     lines: tuple[Line, ...]
     cursor: int | None
     """The line of the chosen row."""
     cursor_from: int
     cursor_to: int
-    """Between which columns that row stands."""
+    """The first and the last column of that row."""
     rows_from: int
     """The line of the first row that is shown."""
     rows: int
@@ -47,7 +47,7 @@ class Sheet(NamedTuple):
     layout: Layout | None
 
     def column_at(self, x: int) -> "Column[object] | None":
-        """The column whose header stands there."""
+        """The column whose header is at a cell."""
         from dssctl.top.lists.listing import column_at
 
         return None if self.layout is None else column_at(self.layout, x - 2)
@@ -86,7 +86,7 @@ def sheet(view: View) -> Sheet:
 
 
 def _with_away(view: View) -> Picture:
-    """A frozen picture still tells at its top that the daemon is away, and the time."""
+    """A frozen picture with the present time, and with whether the daemon is away."""
     newest = view.picture
     return (
         view.seen
@@ -115,7 +115,7 @@ def _strip(view: View, height: int, *, below: bool) -> Sequence[Line]:
 
 
 def _once(view: View, what: object, draw: Callable[[], Sequence[Line]]) -> Sequence[Line]:
-    """What is drawn the same until the next look, in a terminal of this size."""
+    """A part that is drawn once for each look and terminal size."""
     key = (view.size, what)
     if key not in view.drawn:
         view.drawn[key] = tuple(draw())
@@ -138,7 +138,7 @@ def _listed(view: View) -> tuple[Sequence[Line], Layout]:
     height = view.list_lines
     block = box(_title(view), lines, view.list_width, height, pen)
     if keys:
-        # A row down from the frame's upper edge, and in the blank that every row begins with.
+        # Below the frame's upper edge, and in the blank that begins every row.
         at = 1 + first_row + view.index - here.first
         block[at] = _pointed(block[at], view.glyphs)
     if not view.beside_width:
@@ -147,7 +147,7 @@ def _listed(view: View) -> tuple[Sequence[Line], Layout]:
 
 
 def _pointed(row: Line, signs: Glyphs) -> Line:
-    """The chosen row, as its shape says it."""
+    """The chosen row, marked by a sign too."""
     return (Span(signs.box.down, "dim"), Span(signs.pointer, "accent"), *row[1:])
 
 

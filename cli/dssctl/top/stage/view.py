@@ -1,8 +1,8 @@
-"""How the dashboard is looked at: the picture, the way, and which rows are seen.
+"""The view: the picture, the way, and the rows that are seen.
 
-Invariant: the chosen row is one of those that are shown, and is on the screen; a view never
-changes. A row keeps being chosen while it is there, wherever the order takes it; until one is
-chosen it is the first.
+Invariant: the chosen row is one of the shown rows, and is on the screen; a view never changes. A
+chosen row stays chosen while it exists, wherever the order moves it; before any choice it is the
+first row.
 """
 
 from dataclasses import dataclass, field, replace
@@ -19,12 +19,12 @@ from dssctl.top.stage.actions import Spot
 from dssctl.top.stage.screens import Screen, Tab, screen_of
 
 LARGE_LINES = 36
-"""From here on there is room for charts above and lists below."""
+"""From this size on there is room for charts above and lists below."""
 
 
 FOOT_LINES = 3
 FRAME_LINES = 2
-"""Above and below a list."""
+"""The lines above and below a list."""
 
 
 class Size(tuple[int, int]):
@@ -40,24 +40,24 @@ class Size(tuple[int, int]):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """All that decides what is on the terminal."""
+    """Everything that decides what is on the terminal."""
 
     badge: Badge
     size: Size = field(default_factory=lambda: Size((80, 24)))
     glyphs: Glyphs = FULL
     picture: Picture = field(default_factory=Picture)
-    """The newest one."""
+    """The newest picture."""
     held: Picture | None = None
-    """The one that is shown instead, while it stands still."""
+    """The picture that is shown instead while the view is frozen."""
     way: Way = field(default_factory=lambda: Way.starting(Place("pulse")))
     answer: Answer | None = None
     spot: Spot | None = None
-    """What was chosen where the menu of actions was opened."""
+    """The row that was chosen when the menu of actions was opened."""
     notice: str = ""
     found: Shown = field(default_factory=lambda: Shown((), {}, 0))
-    """The rows, as of the last look."""
+    """The rows of the last look."""
     drawn: dict[object, tuple[Line, ...]] = field(default_factory=dict, compare=False, repr=False)
-    """What was drawn of that look already: a key that only moves draws nothing of it again."""
+    """Parts that were drawn since that look: a key that only moves draws none of them again."""
 
     @property
     def seen(self) -> Picture:
@@ -66,12 +66,12 @@ class View:
 
     @property
     def here(self) -> Visit:
-        """Where one is."""
+        """The present visit."""
         return self.way.here
 
     @property
     def screen(self) -> Screen:
-        """What shows where one is."""
+        """The present screen."""
         return screen_of(self.here.place)
 
     @property
@@ -128,13 +128,13 @@ class View:
 
     @property
     def rows_shown(self) -> int:
-        """Rows that there is room for."""
+        """How many rows there is room for."""
         headers = any(column.header for column in self.tab.listing.columns)
         return max(0, self.list_lines - FRAME_LINES - headers)
 
     @property
     def chosen(self) -> Spot | None:
-        """The row that is chosen, where there is one."""
+        """The chosen row, if there is any."""
         key = self.here.cursor or (self.found.keys[0] if self.found.keys else "")
         if key not in self.found.rows:
             place = self.here.place
@@ -144,7 +144,7 @@ class View:
 
     @property
     def index(self) -> int:
-        """Which of the rows is chosen."""
+        """The number of the chosen row."""
         return self.here.at
 
 
@@ -152,14 +152,14 @@ _LIST_LINES_MIN = FRAME_LINES + 4
 
 
 def looked(view: View) -> View:
-    """The view with the rows of now, one of them chosen, and on the screen."""
+    """The view with its present rows, one of them chosen and on the screen."""
     view = _named_in_full(view)
     found = shown(view.tab.listing, view.scene, view.here)
     return settled(replace(view, found=found, drawn={}))
 
 
 def _named_in_full(view: View) -> View:
-    """A group that was named before any was known has its whole name once it is."""
+    """Complete the name of a group that was typed before the groups were known."""
     place, groups = view.here.place, view.seen.items.groups
     if not place.group or "@" in place.group or place.group in groups:
         return view
@@ -171,7 +171,7 @@ def _named_in_full(view: View) -> View:
 
 
 def settled(view: View) -> View:
-    """The view with a row chosen that is there, and on the screen."""
+    """The view with an existing row chosen and on the screen."""
     here, keys = view.here, view.found.keys
     cursor, at = here.cursor, here.at
     if not cursor:

@@ -1,8 +1,8 @@
 """The dashboard as a Textual application.
 
-Invariant: what is on the terminal is the sheet of the view; it is made anew at most ten times a
-second for what was told, and at once for a key. Nothing is changed in the daemon but what a person
-agreed to in a dialog.
+Invariant: the terminal shows the sheet of the view; it is painted at most ten times a second for
+items, and at once for a key. It changes nothing in the daemon except what a person agreed to in a
+dialog.
 """
 
 import asyncio
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
     from dssctl.top.feed.replay import Replayed
 
 LOOK_S = 2.0
-"""Between two looks at what is open and no watch tells of: what is out, why the floor stands."""
+"""The pause between two questions of an open screen, for what no watch reports."""
 
 
 FRAME_REST = 3
-"""After a frame there is none for so many times as long as it took."""
+"""After a frame there is a pause of so many times as long as it took."""
 
 NOTICE_S = 6.0
 """How long a notice stays at the bottom: long enough to read two lines."""
@@ -91,18 +91,18 @@ class Dashboard(App[None]):
         recorder: "Recorder | None" = None,
         replay: "Replayed | None" = None,
     ) -> None:
-        # Without colours the terminal's own stay, instead of shades of grey.
+        # Without colours, keep the terminal's own, instead of shades of grey.
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self.view = view
         self.theme = THEMES[theme]
         self.failure: BaseException | None = None
-        """What ended it, where it was an error."""
+        """The error that ended it, if any."""
         self.lines_noted: list[str] = []
         """Command lines that were asked for, or whose change was applied."""
         self._source = source
         self._recorder = recorder
         self._replay = replay
-        """The source, where that is a recording."""
+        """The source, if it is a recording."""
         self._dirty = False
         self._next_frame_s = 0.0
         self._sheet: Sheet | None = None
@@ -111,7 +111,7 @@ class Dashboard(App[None]):
         self._asked_for = asyncio.Event()
 
     def _handle_exception(self, error: Exception) -> None:
-        """Keep it: whoever runs this raises it once the terminal is as it was."""
+        """Keep the error: `run` raises it once the terminal is restored."""
         self.failure = error.error if isinstance(error, WorkerFailed) else error
         super()._handle_exception(error)
 
@@ -125,9 +125,9 @@ class Dashboard(App[None]):
         yield Prompt(id="prompt", select_on_focus=False)
 
     def on_mount(self) -> None:
-        """The first picture is painted before the daemon is asked: it takes a moment."""
+        """Paint the first picture before the daemon is asked, which takes a moment."""
         self.set_interval(FRAME_S, self._frame, name="top frames")
-        # Back from the shell: nothing of what was drawn is there any more.
+        # Back from the shell: nothing that was drawn is left.
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         self.call_after_refresh(self._begin)
 
@@ -136,19 +136,19 @@ class Dashboard(App[None]):
         self.run_worker(self._look(), name="top questions")
 
     def on_resize(self, event: events.Resize) -> None:
-        """All anew, in the new size."""
+        """Draw everything anew, in the new size."""
         self.view = looked(replace(self.view, size=Size(event.size)))
         self._paint()
 
     def tell(self, told: Told) -> None:
-        """An item; it is seen with the next frame."""
+        """Take an item; it is painted with the next frame."""
         self.view = replace(self.view, picture=step(self.view.picture, told))
         self._dirty = True
         if self._recorder is not None:
             self._record(self._recorder, told)
 
     def begin_anew(self) -> None:
-        """Forget all that was told."""
+        """Forget all items."""
         self.view = replace(self.view, picture=Picture(), held=None)
 
     def _record(self, recorder: "Recorder", told: Told) -> None:
@@ -175,12 +175,12 @@ class Dashboard(App[None]):
         self._sheet = sheet(self.view)
         at = self._sheet.cursor
         mark = None if at is None else (at, self._sheet.cursor_from, self._sheet.cursor_to)
-        # The default screen's, whatever lies over it.
+        # The canvas of the default screen, whatever lies over it.
         for canvas in self.screen_stack[0].query("#sheet").results(Canvas):
             canvas.show(self._sheet.lines, mark)
 
     def _see(self, view: View) -> None:
-        """Another view, by a key: painted at once."""
+        """Show another view, because of a key: paint it at once."""
         asks = (view.here.place, view.here.tab) != (self.view.here.place, self.view.here.tab)
         self.view = view
         if asks:
@@ -188,7 +188,7 @@ class Dashboard(App[None]):
         self._paint()
 
     async def _look(self) -> None:
-        """Asks what no watch tells of where one is, as soon as one is there, and now and then."""
+        """Ask the question of the present place: at once, and from time to time."""
         while True:
             self._asked_for.clear()
             question, place = self.view.tab.question, self.view.here.place
@@ -199,7 +199,7 @@ class Dashboard(App[None]):
                 async with asyncio.timeout(LOOK_S):
                     await self._asked_for.wait()
             except TimeoutError:
-                continue  # nothing else is looked at: the same once more
+                continue  # the place is the same: the same question again
 
     def _answered(self, answer: Answer) -> None:
         if answer.place == self.view.here.place:
@@ -209,7 +209,7 @@ class Dashboard(App[None]):
     # Keys.
 
     def on_key(self, event: events.Key) -> None:
-        """What no dialog and no prompt took."""
+        """Keys that no dialog and no prompt took."""
         if len(self.screen_stack) > 1:
             return
         if self._prompting:
@@ -221,7 +221,7 @@ class Dashboard(App[None]):
         event.prevent_default()
 
     def take(self, key: str) -> bool:
-        """Do what a key does; tells whether it does anything."""
+        """Carry out a key; returns whether it does anything."""
         if key.isdecimal() and len(key) == 1:
             self._see(tab_chosen(self.view, int(key) - 1))
             return True
@@ -251,7 +251,7 @@ class Dashboard(App[None]):
 
     @property
     def _spot(self) -> Spot | None:
-        """What an action is about."""
+        """The row that an action is about."""
         if self.view.here.place.noun == "actions":
             return self.view.spot
         return self.view.chosen
@@ -278,12 +278,12 @@ class Dashboard(App[None]):
         prompt.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """A filter is seen while it is typed."""
+        """Filter while the text is typed."""
         if self._prompting == "/" and event.input.id == "prompt":
             self._see(filtered(self.view, event.value))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """What was typed is done, unless the prompt was left."""
+        """Carry out the typed text, unless the prompt was left."""
         if event.input.id != "prompt" or not self._prompting:
             return
         sign, self._prompting = self._prompting, ""
@@ -370,7 +370,7 @@ class Dashboard(App[None]):
     # The mouse.
 
     def on_click(self, event: events.Click) -> None:
-        """A row is chosen, and opened by another click; a header sorts."""
+        """Choose a row, or open it if it is chosen; sort by a header."""
         drawn = self._sheet
         if drawn is None or len(self.screen_stack) > 1 or self._prompting:
             return
@@ -405,7 +405,7 @@ class Dashboard(App[None]):
         )
 
     async def _change(self, action: Action, spot: Spot) -> None:
-        # Dialogs are loaded once they are needed: the first paint does not wait for them.
+        # Dialogs are loaded when they are needed: the first paint does not wait for them.
         from dssctl.top.terminal.changing import Changing
 
         made = await Changing(self._source, self.view, self.push_screen_wait).made(action, spot)

@@ -1,4 +1,4 @@
-"""Lines on a terminal; only the cells that changed are drawn again.
+"""Lines on a terminal; only cells that changed are drawn again.
 
 Invariant: what is drawn is the last sheet that was shown.
 """
@@ -41,10 +41,10 @@ class Canvas(Widget, can_focus=True):
         self._styles: dict[str, Style] = {}
         self._lines: tuple[Line, ...] = ()
         self._chosen: tuple[int, int, int] | None = None
-        """The line of the chosen row, and between which columns it is."""
+        """The line of the chosen row, and its first and last column."""
 
     def show(self, lines: tuple[Line, ...], chosen: tuple[int, int, int] | None = None) -> None:
-        """Draw these lines, where they differ from those that are there."""
+        """Draw these lines where they differ from the present ones."""
         regions = [
             Region(start, y, end - start, 1)
             for y, (before, now) in enumerate(zip_longest(self._lines, lines, fillvalue=EMPTY))
@@ -59,7 +59,7 @@ class Canvas(Widget, can_focus=True):
             self.refresh(*regions)
 
     def render_line(self, y: int) -> Strip:
-        """One line, as Textual wants it."""
+        """One line, in Textual's form."""
         style = self._styles.get
         spans = self._lines[y] if y < len(self._lines) else EMPTY
         segments = [Segment(text, style(look) or self._style(look)) for text, look in spans]
@@ -67,12 +67,12 @@ class Canvas(Widget, can_focus=True):
         strip = Strip(segments).adjust_cell_length(self.size.width, base)
         if self._chosen is None or self._chosen[0] != y:
             return strip
-        # Of a terminal that became smaller a moment ago, the lines are not drawn anew yet.
+        # The terminal has just become smaller, and the lines are not made anew yet.
         start, end = (min(at, self.size.width) for at in self._chosen[1:])
         if start >= end:
             return strip
         before, row, after = strip.divide((start, end, self.size.width))
-        # Put over it, so that the row is seen whatever its cells look like.
+        # Put over the cells, so that the row is visible whatever they look like.
         mark = self.get_component_rich_style("canvas--chosen")
         over = Style(bgcolor=mark.bgcolor, bold=True)
         marked = Strip([Segment(text, (style or base) + over) for text, style, _ in row])
@@ -84,7 +84,7 @@ class Canvas(Widget, can_focus=True):
         super().notify_style_update()
 
     def _style(self, look: str) -> Style:
-        """How a look is drawn, in the theme of now."""
+        """The style of a look in the present theme."""
         if look not in self._styles:
             style = self.rich_style
             if look:

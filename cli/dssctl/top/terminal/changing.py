@@ -1,6 +1,6 @@
 """Making a change: ask what it needs, plan it, show the plan, ask again, apply it.
 
-Invariant: what is applied is the plan that was shown, and nobody agreed to it but by its button.
+Invariant: the applied plan is the one that was shown, and only its button agrees to it.
 """
 
 import uuid
@@ -29,9 +29,9 @@ Done: TypeAlias = Callable[[Mapping[str, str]], Awaitable[Any]]
 Command: TypeAlias = Callable[[Mapping[str, str]], str]
 
 _WIDTH_MOST = 106
-"""Of the text in a dialog, which is at most 110 wide."""
+"""The width of the text in a dialog, which is at most 110 wide."""
 _LINES_AROUND = 12
-"""Of a dialog, and of the terminal beside it, that the plan does not get."""
+"""The lines of a dialog, and of the terminal around it, that the plan does not get."""
 
 
 class Made(NamedTuple):
@@ -51,7 +51,7 @@ class Changing:
         self._show = ask
 
     async def made(self, action: Action, spot: Spot) -> Made | None:
-        """Make it; None where nobody agreed, or something stands against it, which is told."""
+        """Make the change; None if nobody agreed, or if it was refused, which is shown."""
         title = action.title(spot)
         if action.change is None:
             return await self._triggered(title, spot)
@@ -68,7 +68,7 @@ class Changing:
     async def _planned(
         self, title: str, action: Action, spot: Spot
     ) -> "tuple[Change, OperationPlan] | None":
-        """A change and its plan, of what the action needs to know; None where nobody told."""
+        """A change and its plan, with the typed details; None if nobody gave them."""
 
         async def planned(typed: Mapping[str, str]) -> "tuple[Change, OperationPlan]":
             assert action.change is not None
@@ -91,15 +91,18 @@ class Changing:
     async def _agreed(
         self, title: str, change: "Change", plan: "OperationPlan", must_be: str
     ) -> Made | None:
-        """Of the change as it was asked for: that of the plan says offsets, which no line does."""
-        # One for all attempts: what arrived although its answer was lost is not made again.
+        """The command line of the change as asked for: the planned one has offsets that no line can
+        say."""
+        # One id for all attempts: if a change arrived and its answer was lost, it is not made
+        # again.
         operation_id = str(uuid.uuid4())
 
         async def applied(typed: Mapping[str, str]) -> Made:
             reason = typed["reason"]
             made = await self._source.apply(plan, reason=reason, operation_id=operation_id)
             undo = f"; undo: dssctl ops undo {made.number}" if made.undoable else ""
-            # Not its state: that is told by the watch, and has moved on when this is read.
+            # Without its state, which the watch reports, and which has changed by the time this is
+            # read.
             notice = f"operation {made.number}, {made.kind}, was applied{undo}"
             return Made(change_line(change, reason=reason), notice)
 
@@ -111,7 +114,7 @@ class Changing:
         return await self._confirmed(title, lines, must_be, applied, command)
 
     async def _triggered(self, title: str, spot: Spot) -> Made | None:
-        """Nothing is planned, for due times stay as they are: what is run is shown instead."""
+        """There is no plan, as due times do not change: the task is shown instead."""
         name = str(spot.row.name)
 
         async def triggered(typed: Mapping[str, str]) -> Made:

@@ -1,7 +1,7 @@
-"""The first picture, put on the terminal before Textual is loaded, which takes longer.
+"""The first picture, put on the terminal before Textual is loaded, as that takes longer.
 
-Invariant: it is the sheet that Textual draws over with the same; whatever ends the dashboard before
-Textual has the terminal leaves that as it was found. It must not know Textual.
+Invariant: Textual draws the same sheet over it; if the dashboard ends before Textual has the
+terminal, the terminal is restored. It must not know Textual.
 """
 
 import os
@@ -16,7 +16,7 @@ from dssctl.top.stage.sheet import sheet
 from dssctl.top.stage.view import Size, View, looked
 
 GROUNDS = {"dark": ((0x12, 0x12, 0x12), (0xE0, 0xE0, 0xE0)), "light": ((0xE0,) * 3, (0x1F,) * 3)}
-"""Background and foreground of the themes of Textual that are used."""
+"""Background and foreground of the Textual themes that are used."""
 
 _BOLD = frozenset({"strong", "head", "bad", "key"})
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[0m\x1b[?1049l\x1b[?25h"
@@ -24,7 +24,7 @@ _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[0m\x1b[?1049l\x1b[?25h"
 
 @contextmanager
 def curtain(view: View, theme: str) -> Iterator[None]:
-    """Have the view on the terminal until Textual takes it, within the block."""
+    """Show the view on the terminal until Textual takes it, within the block."""
     terminal = sys.__stderr__
     assert terminal is not None
     try:
@@ -32,14 +32,14 @@ def curtain(view: View, theme: str) -> Iterator[None]:
         terminal.flush()
         yield
     except BaseException:
-        # Of what Textual left as it was, nothing is changed by it.
+        # If Textual restored the terminal already, this changes nothing.
         terminal.write(_LEAVE)
         terminal.flush()
         raise
 
 
 def drawn(view: View, theme: str) -> str:
-    """The view as a terminal takes it."""
+    """The view as a text for the terminal."""
     size = Size(shutil.get_terminal_size())
     ground = _ground(theme)
     lines = sheet(looked(replace(view, size=size))).lines
@@ -50,7 +50,7 @@ def drawn(view: View, theme: str) -> str:
 
 
 def _ground(theme: str) -> str:
-    """How to begin a span; colours where the terminal surely has them."""
+    """The escape sequence that begins a span; with colours only if the terminal surely has them."""
     if os.environ.get("NO_COLOR") or os.environ.get("COLORTERM") not in {"truecolor", "24bit"}:
         return "\x1b[0m"
     back, fore = (";".join(map(str, ground)) for ground in GROUNDS[theme])

@@ -1,8 +1,8 @@
-"""Questions to a person: what a change needs to know, and whether to make it.
+"""Questions to a person: the details of a change, and whether to make it.
 
-Invariant: Cancel is chosen when a question appears, Escape is Cancel, and the enter key in a field
-never agrees to a change. What has to be typed to agree has to be typed exactly. What stands against
-an answer is shown where it was given, and what was typed stays.
+Invariant: Cancel is chosen when a question appears, Escape cancels, and the enter key in a field
+never agrees to a change. A text that confirms has to be typed exactly. An answer that is refused
+stays in its field, with the reason beside it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,41 +30,42 @@ class Asked:
     name: str
     label: str
     value: str = ""
-    """What stands there already; typing replaces it."""
+    """The text that is in the field at first; typing replaces it."""
     must_be: str = ""
-    """Nothing else agrees; anything does where it is empty."""
+    """The only text that agrees; if it is empty, any text does."""
     needed: bool = False
     """Whether something must be typed."""
 
     def agrees(self, typed: str) -> bool:
-        """Whether what was typed will do."""
+        """Whether the typed text agrees."""
         return typed == self.must_be if self.must_be else bool(typed) or not self.needed
 
     @property
     def missing(self) -> str:
-        """What is said where it does not."""
+        """The message if it does not."""
         return self.label if self.must_be else f"nothing is typed: {self.label}"
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a person is asked."""
+    """A question to a person."""
 
     title: str
     lines: tuple[Line, ...] = ()
     fields: tuple[Asked, ...] = ()
     agree: str = ""
-    """On the button; without one there is nothing to agree to."""
+    """The text of the button; without it there is nothing to agree to."""
     done: Callable[[dict[str, str]], Awaitable[Any]] | None = None
-    """Of what was typed, once it was agreed to: gives the answer, or raises what stands against."""
+    """Called with the typed texts once they are agreed to: returns the answer, or raises why
+    not."""
     command: Callable[[Mapping[str, str]], str] | None = None
-    """The command line that does the same, of what was typed."""
+    """The command line that does the same, from the typed texts."""
     enters: bool = False
-    """Whether the enter key in a field goes on: where nothing is changed by it."""
+    """Whether the enter key in a field goes on: only if that changes nothing."""
 
 
 class Dialog(ModalScreen[Any]):
-    """Asks a question; gives what was made of its answer, or None."""
+    """Asks a question; returns what its answer gave, or None."""
 
     BINDINGS: ClassVar = [("escape", "leave", "Cancel")]
     DEFAULT_CSS = """
@@ -93,10 +94,10 @@ class Dialog(ModalScreen[Any]):
         self._question = question
         self._glyphs = ASCII if ascii_only else FULL
         self._waits = False
-        """For the daemon: until it has answered nothing else is done here."""
+        """Waiting for the daemon: until it has answered, nothing else is done here."""
 
     def compose(self) -> ComposeResult:
-        """Text, fields, what stands against the answer, the command line, buttons, keys."""
+        """Text, fields, the refusal, the command line, buttons, keys."""
         question = self._question
         with Vertical(id="frame") as frame:
             frame.border_title = escaped(question.title).replace("[", "\\[")
@@ -114,7 +115,7 @@ class Dialog(ModalScreen[Any]):
         yield Canvas(id="keys")
 
     def on_mount(self) -> None:
-        """Cancel is chosen, unless there is only something to be typed."""
+        """Choose Cancel, unless there is only something to type."""
         for canvas in self.query(Canvas):
             canvas.can_focus = False
         self._fill("#text", self._question.lines or (line(""),))
@@ -123,38 +124,38 @@ class Dialog(ModalScreen[Any]):
         self._allow()
 
     def typed(self) -> dict[str, str]:
-        """What stands in the fields."""
+        """The texts in the fields."""
         return {
             field.name: self.query_one(f"#{field.name}", Input).value.strip()
             for field in self._question.fields
         }
 
     def on_descendant_focus(self) -> None:
-        """The keys are those of what is chosen."""
+        """Show the keys of what is chosen."""
         self._fill("#keys", (hints(self._keys(), self.size.width, self._glyphs), EMPTY))
 
     def on_resize(self) -> None:
-        """In the new size, with the buttons on the terminal."""
+        """Lay out in the new size, with the buttons visible."""
         self.on_descendant_focus()
         self.query_one("#text").styles.height = max(1, len(self._question.lines))
         self.call_after_refresh(self._make_room)
 
     def on_key(self, event: events.Key) -> None:
-        """What was typed before the field took the focus."""
+        """Take keys that were typed before the field took the focus."""
         field = self.focused
         if isinstance(field, Input) and event.character is not None and event.is_printable:
             event.stop()
             field.insert_text_at_cursor(event.character)
 
     def on_input_changed(self, _event: Input.Changed) -> None:
-        """The command line says what is typed; the button can be pressed once all is right."""
+        """Update the command line; enable the button once all fields agree."""
         self.query_one("#command", Label).update(self._command())
         if not self._waits:
             self.query_one("#failure").display = False
         self._allow()
 
     def on_input_submitted(self, _event: Input.Submitted) -> None:
-        """Goes on where nothing is changed by it, else to the button; or says what is missing."""
+        """Go on if that changes nothing, else move to the button; or say what is missing."""
         typed = self.typed()
         for field in self._question.fields:
             if not field.agrees(typed[field.name]):
@@ -168,24 +169,24 @@ class Dialog(ModalScreen[Any]):
             self.query_one("#agree").focus()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        """The answer."""
+        """Take the answer."""
         if event.button.id == "agree":
             self._agree()
         else:
             self.action_leave()
 
     def action_leave(self) -> None:
-        """No."""
+        """Cancel."""
         if not self._waits:
             self.dismiss(None)
 
     def key_left(self) -> None:
-        """From button to button."""
+        """Move from button to button."""
         if isinstance(self.focused, Button):
             self.query_one("#cancel").focus()
 
     def key_right(self) -> None:
-        """From button to button."""
+        """Move from button to button."""
         if isinstance(self.focused, Button):
             self.query("#agree").focus()
 
@@ -196,7 +197,7 @@ class Dialog(ModalScreen[Any]):
             self.run_worker(self._answered(), name="top answer")
 
     async def _answered(self) -> None:
-        """What stands against it is shown here, with what was typed."""
+        """Show a refusal here, and keep what was typed."""
         done, typed = self._question.done, self.typed()
         try:
             self.dismiss(typed if done is None else await done(typed))
@@ -214,7 +215,7 @@ class Dialog(ModalScreen[Any]):
         self.call_after_refresh(self._make_room)
 
     def _make_room(self) -> None:
-        """Less of the text, where a small terminal has no room for what is said besides."""
+        """Shorten the text if a small terminal has no room for the rest."""
         frame, text = self.query_one("#frame"), self.query_one("#text")
         over = frame.virtual_size.height - frame.size.height
         if over > 0:
@@ -234,7 +235,7 @@ class Dialog(ModalScreen[Any]):
             button.disabled = not right
 
     def _keys(self) -> list[tuple[str, str]]:
-        """What keys do now; the first says what Enter does."""
+        """The present effects of keys; the first is that of Enter."""
         question, focused = self._question, self.focused
         no = "cancel" if question.agree else "close"
         if isinstance(focused, Button):
@@ -256,7 +257,7 @@ class Dialog(ModalScreen[Any]):
 
 
 def failure_lines(failure: DssError, width: int) -> list[Line]:
-    """What stands against a change, and what helps."""
+    """Why a change was refused, and what helps."""
     told = f"{failure.code}: {failure.message}"
     lines = [line(said(each, "bad")) for each in wrapped(escaped(told), width)]
     lines += [line(said(each)) for each in wrapped(escaped(failure.hint_text or ""), width) if each]

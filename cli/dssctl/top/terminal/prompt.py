@@ -1,6 +1,6 @@
 """The line that a command or a filter is typed into.
 
-Invariant: a key that comes before the focus does is not lost.
+Invariant: a key that comes before the focus is not lost.
 """
 
 from textual import events
@@ -11,12 +11,12 @@ class Prompt(Input):
     """A line for a command or a filter."""
 
     def key_escape(self, event: events.Key) -> None:
-        """Leaves it."""
+        """Leave the prompt."""
         event.stop()
         self._leave()
 
     def take(self, event: events.Key) -> None:
-        """A key that came before the focus did."""
+        """Take a key that came before the focus."""
         if event.key == "escape":
             self._leave()
         elif event.key == "enter":

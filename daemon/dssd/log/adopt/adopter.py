@@ -53,11 +53,11 @@ from dssd.store.port import PreconditionFailed, Put, Store
 from dssd.store.uninterrupted import finished
 
 ADOPT_RESTED_BYTES = 256 << 10
-"""Pieces of a copy that rests between them: the sync of a producer waits for one of them."""
+"""How many bytes are copied between two rests: the sync of a producer waits for one such piece."""
 
 
 NOTHING_WRITTEN = (PreconditionFailed, DiskFull, Overloaded)
-"""Errors of a commit after which no row has changed."""
+"""Errors of a commit that say that no row has changed."""
 
 
 class Adopter:
@@ -237,7 +237,7 @@ async def _copied_to(path: Path, frames: Frames, rest: Rest | None) -> Copy:
 
 @dataclass(slots=True, eq=False)
 class _Adoption:
-    """One of them, under way."""
+    """One adoption under way."""
 
     state: StorageTopicState
     topic_epoch: int
@@ -245,8 +245,8 @@ class _Adoption:
     copy: Copy
     segment: SegmentId | None = None
     own: Segment | None = None
-    """As readers know it."""
+    """The segment, as readers know it."""
     bases: Sequence[int] = ()
-    """Of its frames."""
+    """The offsets of its frames."""
     may_be_published: bool = False
     """Whether the store may have its row."""

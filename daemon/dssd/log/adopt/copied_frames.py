@@ -42,7 +42,7 @@ from dssd.log.segment.file import (
 from dssd.log.segment.run_index import NOT_SUMMED, OpenRun, Run, Runs, StreamRuns
 
 ADOPT_READ_BYTES = 1 << 20
-"""They are read again in pieces of this size, which stay in the processor's cache."""
+"""Frames are read again in pieces of this size, which stay in the processor's cache."""
 
 
 _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -68,7 +68,7 @@ class Copy:
 
     @property
     def records(self) -> int:
-        """Of all frames."""
+        """How many records all frames have."""
         return sum(frame.records for frame in self.frames)
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class Stamp(NamedTuple):
 
     segment: SegmentId
     ends: Sequence[int]
-    """Of each stream, without these frames."""
+    """The end of each stream, without these frames."""
     time_us: int
     topic_epoch: int
 
@@ -91,11 +91,11 @@ class Stamped:
     """A copy that only waits for its row."""
 
     runs: Runs
-    """One a frame, not summed: whoever reads them checks each frame by itself."""
+    """The runs, one for each frame and not summed: readers check each frame by itself."""
     ranges: dict[int, Range]
     """By partition: the offsets of its records."""
     bases: list[int]
-    """Of each frame."""
+    """The append time of each frame."""
 
 
 class Copying:

@@ -16,8 +16,8 @@ from dss_core.progress import Range, Ranges, normalised
 from dssd.log.port import Chunk
 
 READ_BRIDGE_BYTES_MAX = 8 << 10
-"""Frames without a match that go along, masked, between two with a match: cheaper than an
-answer that ends before them."""
+"""How many bytes of rejected frames go along, masked, between two frames with a match: cheaper than
+an answer that ends before them."""
 
 
 Piece = bytes | memoryview
@@ -120,7 +120,7 @@ class ChunkBuilder:
         self._asked = self.at = end
 
     def chunk(self, end: int) -> Chunk:
-        """The answer, of a stream that ends there now."""
+        """The answer; ``end`` is the present end of the stream."""
         at_end = self.at >= end
         if not self._pieces:
             damaged, lost = normalised(self._damaged), normalised(self._lost)

@@ -25,7 +25,7 @@ DESCRIPTOR_WAIT_S = 0.05
 """How long a read waits before it asks again for a descriptor when the process has none left."""
 
 LOG_READER_THREADS = 2
-"""Threads for what is not in the page cache."""
+"""How many threads read what is not in the page cache."""
 
 
 _NOT_NOW = frozenset({errno.EAGAIN, errno.EOPNOTSUPP, errno.ENOSYS})

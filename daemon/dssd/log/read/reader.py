@@ -72,7 +72,7 @@ class _Read:
         return self.chunk.at > self.offset and time.monotonic_ns() > self.deadline_ns
 
     def answer(self) -> Chunk:
-        """What was taken."""
+        """The answer with all that was taken."""
         return self.chunk.chunk(self.topic.streams[self.stream.partition].end)
 
     def still_there(self, segment: Segment) -> bool:
@@ -138,7 +138,7 @@ class Reader:
         return _Read(topic, stream, ChunkBuilder(offset, bytes_max), matching, self._loop_us)
 
     def _take_what_memory_holds(self, reading: _Read) -> bool:
-        """Go on in the tail cache; False where the next offset is in a file only."""
+        """Continue in the tail cache; False if the next offset is only in a file."""
         chunk, matching = reading.chunk, reading.matching
         stream = reading.topic.streams[reading.stream.partition]
         while True:
@@ -175,10 +175,10 @@ class Reader:
                 return
 
     async def _take_what_can_be_read(self, reading: _Read) -> bool:
-        """Go on in a segment; whether the read may go on behind what it found.
+        """Continue in a segment; returns whether the read may go on after what it found.
 
         Raises:
-            LogUnreadable: nothing was found, and nobody knows what is there.
+            LogUnreadable: nothing was found, and it is unknown what is there.
         """
         try:
             await self._take_from_segment(reading)
@@ -189,7 +189,7 @@ class Reader:
         return True
 
     async def _take_from_segment(self, reading: _Read) -> None:
-        """Go on in the segment that holds the next offset."""
+        """Continue in the segment that holds the next offset."""
         chunk = reading.chunk
         partition = reading.stream.partition
         stream = reading.topic.streams[partition]

@@ -27,8 +27,8 @@ from dssd.log.segment.run_index import Run, StreamRuns
 from dssd.log.topic_state import Segment
 
 RUN_LOOKUPS_MAX = 4
-"""Lookups of one run: one that fails, one that fails while another reader replaces the index, one
-after each."""
+"""How often a lookup is tried: it may fail at a damaged index, and once more while another reader
+replaces that index; each time another try follows."""
 
 
 _BlockKey = tuple[SegmentId, int, int]

@@ -58,7 +58,7 @@ class RunPlaces:
 
 
 def _following(runs: list[Run], at: int, end: int) -> tuple[Run, ...]:
-    """Those that go on from an offset without a gap, up to the one that holds the last."""
+    """The runs that continue from an offset without a gap, up to the one that holds the last."""
     taken: list[Run] = []
     for run in runs:
         if run.base > at or at >= end:

@@ -13,7 +13,7 @@ from dssd.log.read.file_reader import FileReader
 from dssd.log.segment.run_index import Run
 
 _AHEAD_BYTES = 16 * READ_HEAD_BYTES
-"""What is read at once where frames are smaller than a head."""
+"""How much is read at once if frames are smaller than a head."""
 
 
 class RunWalk:
@@ -86,7 +86,7 @@ class RunWalk:
         return index
 
     async def _read(self, size: int, wanted: int) -> bytes:
-        """As much as wanted; just the size, where what lies behind it cannot be read."""
+        """Read ``wanted`` bytes; only ``size`` of them if the rest cannot be read."""
         try:
             return await self._files.read(self._path, self._at, wanted)
         except LogUnreadable:

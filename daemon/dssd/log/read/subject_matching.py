@@ -8,7 +8,7 @@ from dss_core.frame import subjects_of
 from dssd.subject_verdicts import SubjectVerdicts
 
 SUBJECT_VERDICTS_MAX = 4_096
-"""Subject tables judged by readers whose verdicts are kept."""
+"""How many verdicts on subject tables are kept."""
 
 
 Verdict = frozenset[int] | None

@@ -17,15 +17,14 @@ from dss_core.ids import StreamId
 from dssd.log.writer_messages import Pieces, StoredFrames
 
 TAIL_ENTRIES_AT_ONCE = 256
-"""Of the frames in memory, how many batches a read takes between two looks at the
-clock: some 60 us."""
+"""How many batches of frames in memory a read takes between two looks at the clock: some 60 us."""
 
 
 TAIL_CACHE_OVERHEAD_BYTES = 512
 """What a cached run costs beside its bytes; keeps many small ones within the bound."""
 
 TAIL_COMPACT_ENTRIES = 64
-"""Entries that left before the list of a stream is shortened."""
+"""How many dropped entries the list of a stream may have before it is shortened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ class TailCache:
         return None if tail is None else tail.bases[tail.gone]
 
     def forget(self, stream: StreamId) -> None:
-        """Find no entry of a removed stream any more."""
+        """Hide the entries of a removed stream."""
         self._streams.pop(stream, None)
 
 

@@ -53,7 +53,7 @@ from dssd.log.segment.run_index import Runs
 from dssd.store.rows import SegmentRow
 
 TAIL_COPY_BYTES = 1 << 20
-"""What is copied at once where a start moves the good part of a tail to a new file."""
+"""How much is copied at once when a start moves the good part of a tail to a new file."""
 
 
 class Outcome(Enum):

@@ -1,4 +1,4 @@
-"""Which frames are still there, after a start has found damage.
+"""Which frames still exist after a start has found damage.
 
 A snapshot of producers may know frames that a start does not read. Such frames in damaged segments
 are looked up in the index of the readable frames; other segments are trusted.

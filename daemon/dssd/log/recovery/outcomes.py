@@ -28,7 +28,7 @@ from dssd.store.port import Delete, Put, Store
 from dssd.store.rows import SegmentRow
 
 DAMAGED_PLACES_TOLD_MAX = 8
-"""Damaged places of a segment that the log names; the rest is counted."""
+"""How many damaged places of a segment are named; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)

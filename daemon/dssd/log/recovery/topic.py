@@ -152,9 +152,10 @@ class TopicRecovery:
                 stream.grow(segment, max(stream.end, extent.end))
 
     def _reach_sealed_ends(self, ends: Sequence[int] | None) -> bool:
-        """End each stream where it was sealed, whatever is missing there: it is read as damage.
+        """End each stream where it was sealed, even if records are missing there: they read as
+        damage.
 
-        Else nobody would ever finish it. Streams with a ceiling are treated behind this. Returns
+        Otherwise no group could finish it. Streams with a ceiling are handled after this. Returns
         whether something is missing.
         """
         short: list[str] = []
@@ -289,7 +290,7 @@ class TopicRecovery:
             self._state.segments[segment.id.segment_id] = segment
 
     def _learn(self, segment: Segment) -> None:
-        """Take from an index what a scan of its frames would have told."""
+        """Take from an index what a scan of its frames would have found."""
         scan = self._scan
         for partition in segment.partitions():
             extent = segment.extent(partition)

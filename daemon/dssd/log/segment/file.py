@@ -32,7 +32,7 @@ from dss_core.limits import WRITEV_BUFFERS_MAX
 from dss_core.vectored import unwritten
 
 REWRITE_PIECE_BYTES_MAX = 1 << 20
-"""What is read and written at once where bytes are written again after a failed sync."""
+"""How much is read and written at once when bytes are written again after a failed sync."""
 
 
 HEADER_BYTES = 64
@@ -47,7 +47,7 @@ INDEX_SUFFIX = ".idx"
 PRODUCERS_SUFFIX = ".prod"
 MARKS_SUFFIX = ".marks"
 CACHE_SUFFIXES = (INDEX_SUFFIX, PRODUCERS_SUFFIX, MARKS_SUFFIX)
-"""Of files that are made anew from the frames when they are gone."""
+"""Suffixes of files that are rebuilt from the frames if they are missing."""
 ADOPTING_SUFFIX = ".adopting"
 TEMPORARY_SUFFIX = ".tmp"
 QUARANTINE = "quarantine"
@@ -75,7 +75,7 @@ class SegmentPaths:
         return self.directory / (_stem(segment) + SEGMENT_SUFFIX)
 
     def adopting(self, segment: SegmentId) -> Path:
-        """Says that the segment is a copy of adopted frames, and nothing if no row names it."""
+        """The mark that a segment is a copy of adopted frames, to be removed if no row names it."""
         return self.directory / (_stem(segment) + ADOPTING_SUFFIX)
 
     def copy(self, number: int) -> Path:
@@ -87,7 +87,7 @@ class SegmentPaths:
         return self.directory / (_stem(segment) + INDEX_SUFFIX)
 
     def producers(self, segment: SegmentId) -> Path:
-        """What producers had sent when the segment began or was closed."""
+        """The snapshot of producers from when the segment began or was closed."""
         return self.directory / (_stem(segment) + PRODUCERS_SUFFIX)
 
     def marks(self, segment: SegmentId) -> Path:

@@ -17,9 +17,9 @@ from dss_core.frame import MAGIC, Header, Stored, read_header, verify_stamp, who
 from dss_core.limits import FRAME_BYTES_MAX
 
 WINDOW_BYTES = FRAME_BYTES_MAX * 2
-"""What is held of a file at a time: whole frames of the largest size fit."""
+"""How much of a file is held at a time: whole frames of the largest size fit."""
 PAGE_BYTES = 4_096
-"""What the disk gives or refuses at once."""
+"""The size of a page, which the disk reads or refuses as a whole."""
 
 
 class FoundFrame(NamedTuple):
@@ -54,7 +54,7 @@ class BadBytes:
 
 
 def scan_bytes(buffer: bytes, storage_topic_id: int) -> Iterator[FoundFrame | BadBytes]:
-    """The frames in a buffer, with positions inside it."""
+    """The frames in a buffer, with their positions in it."""
     for item in _Scan(_Buffer(buffer), storage_topic_id, 0, len(buffer)).items():
         if isinstance(item, BadBytes):
             yield item

@@ -36,18 +36,18 @@ class Run(NamedTuple):
     time_us: int
     """Append time of the first frame."""
     checksum: int
-    """xxh3-64 of its bytes; `NOT_SUMMED` as long as nobody has looked at them."""
+    """xxh3-64 of its bytes; `NOT_SUMMED` until it was computed."""
 
 
 NOT_SUMMED = 0
-"""A run that happens to have this sum is read as one that has none: frame by frame, each of which
-has checksums of its own."""
+"""A run that happens to have this checksum is read like one without: frame by frame, each by its
+own checksums."""
 
 RUN_BYTES = 8 * len(Run._fields)
-"""Of a run in a file."""
+"""The size of a run in a file."""
 
 made_run: Callable[[tuple[int, ...]], Run] = partial(tuple.__new__, Run)
-"""`Run._make` without a step in Python: a lookup makes some tens of them."""
+"""`Run._make` without a step in Python: a lookup makes some tens of runs."""
 
 
 @dataclass(slots=True)
@@ -225,7 +225,7 @@ class StreamRuns:
 
 
 Runs = dict[int, StreamRuns]
-"""Of one segment, by partition."""
+"""The runs of one segment, by partition."""
 
 
 def _little_endian(numbers: "array[int]") -> "array[int]":

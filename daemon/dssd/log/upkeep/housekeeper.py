@@ -49,13 +49,14 @@ from dssd.store.port import Delete, Put, Store
 from dssd.store.rows import SegmentRow
 
 WATERMARK_FRAMES_ALL = 262_144
-"""And of all files together where there are many: half a second of such a start."""
+"""How many frames of all files together may lie beyond their marks: half a second of a start."""
 
 WATERMARK_FRAMES_MIN = 1_024
-"""But each file may run ahead so far: to mark more often would cost the writer more than 3 %."""
+"""How many frames of each file may lie beyond its marks all the same: marking more often would cost
+the writer more than 3 %."""
 
 HOUSEKEEPING_WAITING_MAX = 65_536
-"""Segments that wait to be sealed, rolled or marked: more than there are storage topics."""
+"""How many segments may wait to be sealed, rolled or marked: more than there are storage topics."""
 
 
 _LOG = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ class Left:
     """The writer left a file for its successor."""
 
     segment: Segment | None
-    """None: it had none."""
+    """The file's state; None if the topic had none."""
     successor: SegmentId
     switched: Switched
 
@@ -350,7 +351,7 @@ class Housekeeper:
         return True
 
     def begin_end(self, state: StorageTopicState) -> None:
-        """Seal the last file of a storage topic that is sealed; where that has to wait, the next
+        """Seal the last file of a sealed storage topic; if that has to wait, the next
         `seal_waiting` or start does it."""
         if state.sealed and state.writable:
             self._submit(partial(self._end, state))
@@ -433,7 +434,7 @@ class Housekeeper:
         )
 
     async def _take_index(self, segment: Segment) -> None:
-        """Look into the stored index from now on, no longer into memory."""
+        """Use the stored index from now on, instead of the one in memory."""
         segment.summary = await asyncio.to_thread(
             judge_segment.load_summary, self._paths, segment.id
         )

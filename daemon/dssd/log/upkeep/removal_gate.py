@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 
 class RemovalGate:
-    """One log's. Used on the event loop."""
+    """The gate of one log. Used on the event loop."""
 
     def __init__(self) -> None:
         self._removing = 0

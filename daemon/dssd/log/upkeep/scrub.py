@@ -37,16 +37,16 @@ from dssd.store.port import Store
 from dssd.store.rows import SegmentRow
 
 Pace = Callable[[int], Awaitable[None]]
-"""Waits before so many bytes are read."""
+"""Waits before so many bytes are read, to keep the pace."""
 
 
 @dataclass(slots=True)
 class Scrubbed:
-    """What was found in a segment."""
+    """The findings in a segment."""
 
     path: Path
     bytes: int = 0
-    """That were read."""
+    """How many bytes were read."""
     damaged: dict[int, list[Range]] = field(default_factory=dict)
     """Offsets that cannot be read, by partition."""
     trouble: str = ""
@@ -166,7 +166,7 @@ def _is_whole(run: Run, content: bytes, start: int) -> bool:
 
 
 def _read(fd: int, size: int, position: int) -> bytes:
-    """What the file has there; nothing where the disk cannot read it."""
+    """The file's bytes there; empty if the disk cannot read them."""
     try:
         return os.pread(fd, size, position)
     except OSError as error:

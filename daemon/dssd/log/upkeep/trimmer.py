@@ -28,8 +28,8 @@ from dssd.store.port import PreconditionFailed, Put, Store, Versioned, VersionIs
 from dssd.store.rows import HoldRow, StorageTopicRow
 
 QUEUE_ROLLED_BYTES_MIN = 1 << 20
-"""The newest file of finished queues is removed too once it has so many bytes; below that a new
-file would cost more than it frees."""
+"""The newest file of finished queues is removed too once it has this many bytes; below that a new
+file would cost more than the removal frees."""
 
 
 TRIM_ATTEMPTS_MAX = 16
@@ -197,8 +197,8 @@ class Trimmer:
     async def trim_below(self, state: StorageTopicState, ask_floors: AskFloors) -> int:
         """Remove the segments that hold nothing at or above floors; returns how many went.
 
-        An active one is rolled first where that is worth a file. The floors are asked for only
-        where a segment may go.
+        An active one is rolled first if that is worth a new file. The floors are asked for only if
+        a segment may be removed.
 
         Raises:
             DiskFull, Overloaded: it has to be tried again later.

@@ -1,6 +1,6 @@
-"""The open descriptors of files that take frames: those of the files that were used last.
+"""The open descriptors of files that take frames: those of the most recently used files.
 
-Every topic in use has a file, and there are far fewer descriptors. Used by the writer thread alone.
+Every topic in use has a file, and there are far fewer descriptors. Used only by the writer thread.
 
 Invariant: a file is closed only after all in it is durable.
 """
@@ -22,7 +22,7 @@ class AppendDescriptors:
         self._open: OrderedDict[SegmentWriter, None] = OrderedDict()
 
     def __len__(self) -> int:
-        """How many have a descriptor."""
+        """How many files have a descriptor."""
         return len(self._open)
 
     def use(self, file: SegmentWriter) -> None:

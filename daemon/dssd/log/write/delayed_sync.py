@@ -21,7 +21,7 @@ from dssd.store.port import Put, Store
 from dssd.store.rows import CeilingRow
 
 CEILING_RETRY_S = 1.0
-"""How long until ceilings are raised again that a full disk had no room for."""
+"""How long after a full disk prevented it the raising of ceilings is tried again."""
 
 
 Job = Callable[[], Awaitable[None]]

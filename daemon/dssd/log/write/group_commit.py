@@ -44,7 +44,7 @@ from dssd.measuring.latencies import Latencies
 from dssd.measuring.limits import LATENCY_BOUNDS_S
 
 PRODUCERS_SWEEP_US = 3_600 * 1_000_000
-"""Those that are silent for long enough are forgotten this often."""
+"""How often producers that are silent for long enough are forgotten."""
 
 
 @dataclass(slots=True, eq=False)
@@ -66,9 +66,9 @@ class _PendingFile:
     time_us: int
     streams: dict[int, _Pending] = field(default_factory=dict)
     placed: list[tuple[int, bytes, int]] = field(default_factory=list)
-    """Partition, producer, sequence of each frame, for taking them back."""
+    """Partition, producer and sequence of each frame, to take them back."""
     answers: list[tuple[list[Result], int, int]] = field(default_factory=list)
-    """Results that depend on the write: their list, their number in it, their partition."""
+    """Results that depend on the write: their list, their index in it, their partition."""
     wants_sync: bool = False
     size_before: int = 0
 
@@ -96,7 +96,7 @@ class GroupCommit:
         self._swept_us = -PRODUCERS_SWEEP_US
         self._now_us = 0
         self.syncs = Latencies(LATENCY_BOUNDS_S)
-        """Of files, for the frames of batches."""
+        """Durations of syncs of files, for the frames of batches."""
 
     def carry_out(self, calls: list[AppendCall]) -> Batch:
         """Place, write, sync; returns the batch to report.

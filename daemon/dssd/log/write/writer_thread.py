@@ -40,10 +40,11 @@ from dssd.log.writer_messages import (
 from dssd.measuring.latencies import Latencies
 
 WRITER_BATCH_BYTES_MAX = 16 << 20
-"""One group commit: long enough to make its sync cheap, short enough for those that wait."""
+"""How many bytes one group commit takes: enough to make its sync cheap, few enough for callers that
+wait."""
 
 WRITER_BATCH_CALLS_MAX = 2_048
-"""Callers answered by one group commit: those behind them do not wait for long."""
+"""How many callers one group commit answers: later ones do not wait for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,8 @@ class WriterThread:
         self._topics[topic.storage_topic_id] = topic
 
     def forgotten_us(self, storage_topic_id: int) -> int:
-        """No producer of the storage topic was forgotten that began later."""
+        """The newest begin time of forgotten producers of the storage topic; 0: none was
+        forgotten."""
         topic = self._topics.get(storage_topic_id)
         return 0 if topic is None else topic.producers.forgotten_us
 
@@ -184,7 +186,7 @@ class WriterThread:
         await self._order(lambda: self._sync(storage_topic_id))
 
     async def reach(self) -> None:
-        """Return after all that was queued before is done: the thread moves."""
+        """Return once everything queued before is done, which shows that the thread works."""
         await self._order(lambda: None)
 
     async def stand(self, storage_topic_id: int) -> tuple[list[int], int]:
@@ -200,7 +202,7 @@ class WriterThread:
         return ends, time_us
 
     async def advance(self, storage_topic_id: int, ends: Mapping[int, int]) -> None:
-        """Go on at these ends: what lies below them was stored by somebody else, durably."""
+        """Continue at these ends: the records below them were stored by somebody else, durably."""
         await self._order(lambda: self._advance(storage_topic_id, ends))
 
     async def raise_ceilings(self, storage_topic_id: int, ceilings: Mapping[int, int]) -> None:

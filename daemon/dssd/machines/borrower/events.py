@@ -48,7 +48,7 @@ class PauseTaken:
     """The client hands out nothing more, or hands out again, as `SetPaused` asked."""
 
     turn: int
-    """Of that effect."""
+    """The number in that `SetPaused`."""
     now_ms: int
 
 
@@ -102,7 +102,8 @@ class InstallStream:
 
 @dataclass(frozen=True, slots=True)
 class RevokeStream:
-    """Stop delivering the stream; send a final `Reported` once what is out is settled."""
+    """Stop delivering the stream; send a final `Reported` once its records in flight are
+    settled."""
 
     stream: StreamId
     grant_epoch: int

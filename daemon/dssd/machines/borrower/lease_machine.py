@@ -306,7 +306,7 @@ _S = BorrowerState
 
 _LIVE = (_S.CONNECTING, _S.REPLAYING, _S.UPDATING, _S.UNSUBSCRIBING)
 _OF_BORROWING: tuple[type[ToBorrower], ...] = (PingResponse, Grant, Revoke)
-"""Of the borrow protocol alone; a leader of a lease group sends none of them."""
+"""Messages of the borrow protocol only; a leader of a lease group sends none of them."""
 
 MESSAGES: Messages = {
     **dict.fromkeys(product(_LIVE, _OF_BORROWING), ignore_message),

@@ -1,4 +1,4 @@
-"""The credit of a session: how much may be out with its client, for all its streams together.
+"""The credit of a session: how much its client may have in flight, for all streams together.
 
 It counts what was sent, in records and in bytes, each by the same rule:
 
@@ -124,7 +124,7 @@ class Credit:
 
     @property
     def accounts(self) -> Iterable[Account]:
-        """Of each subscription that holds a stream; a caller must not change them."""
+        """The account of each subscription that holds a stream; a caller must not change them."""
         return self._accounts
 
     @property
@@ -153,7 +153,7 @@ class Credit:
         self._bytes.divide([account.bytes for account in self._accounts])
 
     def left(self, account: Account, *, again: bool) -> CreditLeft:
-        """What a subscription may still take, for new records or for those that come again."""
+        """The credit that is left for a subscription: for new records, or for those sent again."""
         if self._bytes.out >= OUT_BYTES_MAX:
             return CreditLeft(0, 0)
         kept = account.resting.ranges > 0
@@ -163,6 +163,6 @@ class Credit:
         )
 
     def take(self, account: Account, records: int, size: int, *, again: bool) -> None:
-        """A subscription has so much more out; negative amounts give credit back."""
+        """A subscription was sent so much more; negative amounts give credit back."""
         self._records.take(account.records, records, records if again else 0)
         self._bytes.take(account.bytes, size, size if again else 0)

@@ -97,7 +97,7 @@ class Dispatch:
         return stream.send_part(stream.spans, room)
 
     def credit_back(self, stream: DeliveredStream, freed: Sequence[GivenBack]) -> None:
-        """These are out no more."""
+        """These records are no longer in flight: their credit may be used again."""
         account = self._turns.share(stream.subscription).account
         for again in (False, True):
             records = size = 0

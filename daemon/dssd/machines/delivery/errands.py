@@ -1,11 +1,12 @@
-"""What operations asked of entries of a retry queue, carried out by who opens the lane.
+"""What operations ask for entries of a retry queue, done by the holder that opens the lane.
 
-An operation names entries by their offsets. Those that are *hurried* are due at once. Those of an
-*errand* are passed over, or go to the dead letters. While the lane is taken back for it, a record
-may fail that was out: then the entry that was made of a named one is meant, which says what it was
-made of. It is meant once: an entry that the operation made says its number. Invariants: an errand
-is over once what it names is durably elsewhere, so the holder after one that died begins it anew;
-nothing is meant that comes after the lane was opened. This module does not know keys or moves.
+An operation names entries by their offsets. *Hurried* entries are due at once. Those of an *errand*
+are passed over, or go to the dead letters. While the lane is taken back for that, a record in
+flight may fail, and a new entry replaces the named one. The new entry names its source, so the
+errand applies to it instead. It applies once: an entry that the operation itself made carries the
+operation's number. Invariants: an errand is over once all its entries are durably elsewhere, so if
+a holder dies, the next one begins the errand anew; no entry that comes after the lane was opened
+belongs to an errand. This module does not know keys or moves.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +21,7 @@ from dssd.machines.queues import BURY, SKIP, Errand, QueueState
 
 
 class Errands:
-    """Of one lane, for one holder. ``bury`` lets a piece be moved."""
+    """The errands of one lane, for one holder. ``bury`` queues a piece for its move."""
 
     def __init__(
         self, retry: QueueState, records: RecordStates, bury: Callable[[MovePiece], None]
@@ -32,8 +33,8 @@ class Errands:
         self._bury = bury
 
     def take(self, given: EntriesRead) -> EntriesRead:
-        """What a retry queue holds, as it is to be taken; what goes to the dead letters is on its
-        way now."""
+        """Apply errands to entries that were read: begin the moves of those that go to the dead
+        letters, and return the entries as the lane takes them."""
         if given.level != RETRY:
             return given
         if self._errand.what == BURY:
@@ -60,7 +61,7 @@ class Errands:
         records.held_back = normalised((*records.held_back, *met))
 
     def are_over(self, leaving: Iterable[MovePiece]) -> bool:
-        """Whether all that the errand names is elsewhere or done by now; that is said once."""
+        """Whether all entries of the errand are elsewhere or done; true in one call only."""
         if self._is_over:
             return False
         is_done = self._records.progress.is_acked_all
@@ -70,12 +71,12 @@ class Errands:
         return self._is_over
 
     def may_copy(self, span: Range) -> bool:
-        """Whether none of these is hurried: a copy would say again when it is due."""
+        """Whether no entry in the span is hurried: a copy would get its own due time back."""
         return not clipped(self._hurried, *span)
 
     def passed_over(self) -> Ranges:
-        """What nobody is to get, once all that the queues hold is known: what is dead by then does
-        not wait."""
+        """The entries to pass over, once both queues were read: those that a dead letter does not
+        acknowledge."""
         return without(normalised(self._passed), self._records.consumed.done())
 
     def _is_meant(self, entry: Entry) -> bool:
@@ -84,7 +85,7 @@ class Errands:
 
 
 def is_meant(errand: Errand, offset: int, entry: Entry | LaneEntry) -> bool:
-    """Whether an entry is named, or was made of one of its lane that is."""
+    """Whether the errand is about an entry: it names the entry, or the one it was made of."""
     if entry.operation == errand.operation:
         return False
     is_of_lane = entry.source_level == RETRY and not entry.is_rehomed

@@ -158,7 +158,7 @@ class ReadFailed:
 
 
 class Nak(NamedTuple):
-    """The user refused these; bring them again."""
+    """The user refused these records; send them again."""
 
     start: int
     end: int
@@ -423,7 +423,7 @@ class TakeBack:
     """
 
     grant: int
-    """With the level."""
+    """The number of the grant plus the level."""
     ranges: Ranges
 
 
@@ -435,7 +435,7 @@ class AskBack:
     """
 
     grant: int
-    """With the level."""
+    """The number of the grant plus the level."""
     ranges: Ranges
     """The record, and later records of its key that the client was sent."""
     number: int

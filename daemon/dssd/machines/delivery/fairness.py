@@ -56,7 +56,7 @@ class Share:
     """Its group is paused. ``suspended`` and this end independently."""
     left: bool = False
     suspects: SuspectTurn = field(default_factory=SuspectTurn)
-    """Of its lanes."""
+    """The turn that the suspects of its lanes share."""
     grants: set[int] = field(default_factory=set)
 
     def suspects_go_on(self) -> Iterable[int]:

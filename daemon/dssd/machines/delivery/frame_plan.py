@@ -109,7 +109,7 @@ def plan(spans: FrameSpans, wanted: Ranges, stretch: Stretch, room: CreditLeft) 
 
 
 def whole_frames(spans: FrameSpans, wanted: Range, room: CreditLeft) -> tuple[int, int] | None:
-    """The frames that go, from and to, where all records of one mark are wanted.
+    """The first frame to send and the one after the last, if all records of one mark are wanted.
 
     None where the range begins within a frame; `plan` makes a mask then.
     """
@@ -130,7 +130,7 @@ def _last_of_range(spans: FrameSpans, begin: int, going: Range, room: CreditLeft
 
 
 def _frames_of_ranges(spans: FrameSpans, going: Ranges, room: CreditLeft) -> list[Range]:
-    """The frames that go, from and to, where not all records between the first and the last do."""
+    """The frames to send, from and to, if records between the first and the last are not wanted."""
     chosen: list[Range] = []
     records = size = 0
     for frame, inside in _frames_with(spans, going):

@@ -102,7 +102,7 @@ class Lane:
 
     @property
     def again_ms(self) -> int | None:
-        """When moves that came to nothing are tried again."""
+        """When failed moves are tried again."""
         return self._moves.again_ms
 
     @property
@@ -161,7 +161,7 @@ class Lane:
         known = self._queue(given.level).applied_end
         fresh = [each for each in given.entries if each.offset >= known]
         if rehomed := [each for each in fresh if each.is_rehomed]:
-            # They acknowledge nothing in this lane, and may be the sources of others of these.
+            # They acknowledge no source in this lane, but may be the sources of other entries.
             fresh = [each for each in fresh if not each.is_rehomed]
             self._enter(rehomed if given.level == RETRY else [])
         self._apply(given.level, fresh)

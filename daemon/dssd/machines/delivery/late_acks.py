@@ -15,7 +15,7 @@ LATE_ACKS_MAX = 4_096
 
 
 class LateAcks:
-    """Of one lane."""
+    """The records of one lane with an expired ack wait."""
 
     __slots__ = ("_entries",)
 

@@ -26,12 +26,13 @@ from dssd.machines.delivery.outstanding import Outstanding, SentRange
 from dssd.machines.messages import GrantedStream
 
 DOUBT_SHIFT = 3
-"""From the second doubt on, each halves the number of records that may be out together so many more
-times than an attempt does: 16 times fewer for each client that vanished, so few vanish in all."""
+"""From the second doubt on, each doubt halves the number of records that may be out together this
+many times more than an attempt does: a client that vanishes leaves 16 times fewer, so few vanish in
+all."""
 
 
 def together_max(credit: int, attempts: int, doubts: int) -> int:
-    """How many records with so many attempts, and doubts among them, may be out together."""
+    """How many records with these counts of attempts and doubts may be out together."""
     return max(1, credit >> min(attempts + DOUBT_SHIFT * max(doubts - 1, 0), 63))
 
 

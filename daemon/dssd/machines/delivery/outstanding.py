@@ -52,15 +52,15 @@ class Freed(NamedTuple):
 
 
 class GivenBack(Protocol):
-    """What comes back of the credit."""
+    """Credit that comes back."""
 
     @property
     def records(self) -> int:
-        """So many."""
+        """How many records."""
 
     @property
     def bytes(self) -> int:
-        """So much."""
+        """How many bytes."""
 
     @property
     def again(self) -> bool:
@@ -80,7 +80,7 @@ class Outstanding:
         """Records of suspect ranges."""
 
     def suspect_room(self, suspects_max: int) -> int:
-        """How many suspects may still go, where at most ``suspects_max`` may be out with them."""
+        """How many more suspects may be sent, if at most ``suspects_max`` may be out with them."""
         if self.suspects:
             limits = (sent.suspects_max for sent in self._ranges if sent.suspects_max)
             suspects_max = min(suspects_max, *limits)

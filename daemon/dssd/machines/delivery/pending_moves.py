@@ -24,7 +24,7 @@ class PendingMoves:
         self._pending: list[MovePiece] = []
         self._under_way: tuple[MovePiece, ...] = ()
         self.again_ms: int | None = None
-        """Nothing is moved before."""
+        """No move begins before this time."""
         self.leaving = 0
         """How many records of main wait to be moved, or are being moved."""
 

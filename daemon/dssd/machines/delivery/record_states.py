@@ -111,7 +111,7 @@ class RecordStates:
             self.spared = without(self.spared, normalised(ranges))
 
     def no_longer_held_back(self, ranges: Ranges) -> None:
-        """They came before their time."""
+        """The records no longer wait for a time of their own."""
         if self.held_back:
             self.held_back = without(self.held_back, ranges)
 
@@ -172,7 +172,7 @@ class RecordStates:
                     self.waits.handed_out(max(start, floor), end, now_ms)
 
     def hand_out(self, start: int, end: int, now_ms: int) -> None:
-        """The client handed out records above its frontier, or below it and again."""
+        """The client handed out records above its frontier, or once more below it."""
         for sent in self.out.take(start, end):
             if sent.unsure:
                 self.marking.note_handed_out_again(sent, self.frontier)
@@ -298,9 +298,9 @@ class RecordStates:
         self.resting.wake(now_ms)
 
     def end_unanswered(self) -> list[SentRange]:
-        """The client did not answer a revoke with how far it came; returns what was out.
+        """The client did not say before the end of a revoke how far it came; returns what was out.
 
-        That may have been handed out, but nothing says that the client died of it.
+        These records may have been handed out, but nothing says that the client died of them.
         """
         left = self.out.take_all()
         for sent in left:

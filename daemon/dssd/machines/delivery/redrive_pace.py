@@ -32,7 +32,7 @@ GOLDEN_PERMILLE = 618
 
 
 class RedrivePace:
-    """Of one lane, for one holder."""
+    """The pace of one lane, for one holder."""
 
     def __init__(self, redrive: Redrive, lane: StreamId, wall_ahead_ms: int) -> None:
         self.at_ms: int | None = None
@@ -84,5 +84,5 @@ class RedrivePace:
         return taken
 
     def _lasts_ms(self, records: int) -> int:
-        """How long the rate needs for so many."""
+        """How long so many records take at the rate."""
         return -(-records * self._over_ms // self._records)

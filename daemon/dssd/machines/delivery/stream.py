@@ -52,7 +52,7 @@ it might add none, one record that is out would hold up all others."""
 
 
 RESTING_RANGES_MAX = 4_096
-"""Naked ranges of one stream that wait to come again; at the cap new records of it wait."""
+"""How many refused ranges of one stream may wait to be sent again; at the cap new records wait."""
 
 DELIVERY_READ_BYTES_MAX = 1 << 20
 """The size of a read ahead, and so of a delivery of small frames: sending a message costs as much
@@ -326,8 +326,8 @@ class DeliveredStream:
         resting = len(records.resting) + records.moving + records.following
         if ranges >= self._ranges_max or resting >= RESTING_RANGES_MAX:
             return True
-        # Lent near the cap, it may add a few only, or each holder would add half its credit: and
-        # each record that is out may become an island between two acked ranges.
+        # If the stream was lent near the cap, it may add only a few ranges. Otherwise each holder
+        # could add half its credit, as each record in flight may split a range of acks.
         lent_near = self._ranges_max > ACKED_RANGES_MAX
         return bool(lent_near and out and ranges and ranges + out >= self._ranges_max)
 

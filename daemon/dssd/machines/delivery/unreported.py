@@ -1,10 +1,10 @@
-"""What the queues of a lane hold that its last holder did not report, taken in entry by entry.
+"""The unreported entries of a lane's queues: which of them still count, entry by entry.
 
-An entry acknowledges its source: decision 53. So an entry beyond `applied_end` lives where its
-source was not acknowledged before it came, and its source is done by that; else the record was
-acknowledged while it was on its way, or an operator gave it up, and the entry is done, as is all
-that was made of it since. Whoever holds a lane does this as it opens it (`living`); `Unreported`
-does it where nobody will hold the lane again. Invariant: entries are told in the order of levels,
+An entry acknowledges its source (decision 53). So an entry beyond `applied_end` is alive if its
+source was not acknowledged before, and its source is then done. Otherwise the record was
+acknowledged while it was moved, or an operator gave it up: then the entry is done, and so are all
+entries made of it. The holder of a lane does this when it opens the lane (`living`); `Unreported`
+does it where nobody will hold the lane again. Invariant: entries are given in the order of levels,
 and of offsets within a level. This module must not know what becomes of them.
 """
 
@@ -17,18 +17,18 @@ from dssd.machines.queues import Queues
 
 
 class Unreported:
-    """Of one lane."""
+    """The unreported entries of one lane."""
 
     def __init__(self, main: Progress, queues: Queues) -> None:
         self._progress = (main, *(queue.progress for queue in queues))
         self._applied = (0, *(queue.applied_end for queue in queues))
         self._more: tuple[set[int], set[int], set[int]] = (set(), set(), set())
         self.acked = [0, 0, 0]
-        """By level: so many entries are done because their record was acknowledged."""
+        """By level: how many entries are done because their record was acknowledged before."""
 
     def take(self, level: int, entry: Entry) -> None:
-        """An entry of a queue; one that was reported changes nothing."""
-        # What came from another lane has no source in this one.
+        """Take an entry of a queue; one that was reported changes nothing."""
+        # An entry from another lane has no source in this one.
         if entry.offset < self._applied[level] or entry.is_rehomed:
             return
         if self._is_done(level, entry.offset):
@@ -43,7 +43,7 @@ class Unreported:
         return offset in self._more[level] or self._progress[level].is_acked(offset)
 
     def done(self, level: int) -> Ranges:
-        """What of a queue is done, by all that is known now."""
+        """The entries of a queue that are done, by all that is known now."""
         assert level in (RETRY, DEAD)
         progress, more = self._progress[level], self._more[level]
         floor = ((0, progress.floor),) if progress.floor else ()
@@ -51,7 +51,7 @@ class Unreported:
 
 
 def living(level: int, entries: Sequence[Entry], progress: Sequence[Progress]) -> list[Entry]:
-    """Those entries of a queue whose source is not done, by the progress of each level."""
+    """The entries of a queue whose source is not done, by the progress of each level."""
     live: list[Entry] = []
     done: set[int] = set()
     for each in entries:

@@ -142,7 +142,7 @@ class DeliveryWindow:
 
     @property
     def held_bytes(self) -> int:
-        """What was read and waits to be sent: a few chunks at most."""
+        """How many bytes were read and wait to be sent: a few chunks at most."""
         return sum(len(stream.chunk.frames) for stream in self._turns.holding if stream.chunk)
 
     @property
@@ -173,7 +173,7 @@ class DeliveryWindow:
 
     def _moved(self, given: Moved, now_ms: int) -> None:
         lane = self._lanes.take_moved(given, now_ms)
-        # It is over too if nothing arrived and nothing is left to try: all was acknowledged.
+        # A move that appended nothing is over too, if nothing is left to try: all was acknowledged.
         is_over = lane is not None and not lane.is_moving
         self._go_on_with(lane, now_ms, moved=is_over or bool(given.entries or given.lost))
         if lane is not None and lane.ends_once_moved and not lane.given_back():

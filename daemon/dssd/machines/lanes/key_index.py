@@ -44,7 +44,7 @@ class Waiting(NamedTuple):
 
 
 class KeyIndex:
-    """Of one lane."""
+    """The index of one lane."""
 
     __slots__ = ("_of_keys", "_places", "in_main", "version")
 
@@ -75,7 +75,7 @@ class KeyIndex:
         return [*compress(count(), map(held.__contains__, keys))]
 
     def keys(self) -> list[int]:
-        """Those that are held."""
+        """The keys that are held."""
         return list(self._of_keys)
 
     def add(self, waiting: Waiting) -> bool:

@@ -52,7 +52,7 @@ def judge_rehoming(turn: LeaderTurn) -> None:
 
 
 def take_rehomed(turn: LeaderTurn, given: Rehomed) -> None:
-    """The children of a lane have what was in its queues."""
+    """The entries of a lane's queues are in the queues of its children."""
     lent = turn.state.streams.get(given.stream)
     if lent is not None:
         turn_stream(turn, lent, QueuesRehomed(given.grant_epoch, given.queues))

@@ -38,7 +38,7 @@ class WayBack:
 
 
 class Barrier:
-    """Of one leader."""
+    """The barrier of one leader."""
 
     __slots__ = ("back", "children", "going_back", "rehoming", "turned")
 

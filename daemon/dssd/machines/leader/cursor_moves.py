@@ -18,9 +18,9 @@ to the first of it, and attempts, failures, doubts and rests from there on are f
 marked, because `suspect_end` rises above everything that may have been handed out before. Where
 nothing is reopened, all that is known of unacknowledged records stays known.
 
-Dead letters are brought back, or discarded, by a move with neither set: it says which of them, and
-the next holder of the lane brings them back. So does one about entries of the retry queue. One more
-move of the same number stops that.
+A move with neither set names dead letters to redrive or discard, or entries of the retry queue to
+deal with; the next holder of the lane does what is left to do. Another move of the same number
+stops that.
 
 A move is made while nobody holds the stream. The grant epoch rises with it, so no report from
 before counts afterwards. Invariant: a move of a number that is not above the stream's cursor
@@ -43,7 +43,7 @@ def make_move(state: LentStream) -> None:
         return
     state.move = None
     if move.stops_redrive:
-        # Where no commit says so yet that it was made, the next one does.
+        # If no commit has said yet that the move was made, the next one says it was cancelled.
         if state.ended_move is None or state.ended_move.number != move.number:
             state.ended_move = CancelledMove(move.number)
         state.queues = _stopped(state.queues, move.number)
@@ -63,7 +63,7 @@ def make_move(state: LentStream) -> None:
 
 
 def _stopped(queues: Queues, number: int) -> Queues:
-    """With what the operation asked of them given up."""
+    """The queues without what the operation asked of them."""
     retry, dead = queues
     if retry.errand.operation == number:
         retry = retry.end_errand()
@@ -71,7 +71,7 @@ def _stopped(queues: Queues, number: int) -> Queues:
 
 
 def _asked_of(queues: Queues, move: CursorMove) -> Queues:
-    """With what the move asks of them."""
+    """The queues with what the move asks of them."""
     if not queues:
         return queues
     retry, dead = queues
@@ -82,7 +82,7 @@ def _asked_of(queues: Queues, move: CursorMove) -> Queues:
 
 
 def fence(state: LentStream) -> None:
-    """Nothing of before counts from now on, and nobody comes back for the stream."""
+    """Fence all grants so far: their reports do not count, and no holder comes back."""
     state.grant_epoch += 1
     state.grant_unsaved = True
     state.moved_epoch = state.grant_epoch

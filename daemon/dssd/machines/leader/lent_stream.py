@@ -144,7 +144,7 @@ class LentStream:
         return self.keeps_order and self.is_read() and not self.is_over()
 
     def at_work(self) -> int:
-        """The operation that the holder has, as far as is durable, not completed; or 0."""
+        """The operation whose entries the holder has not durably dealt with; 0: none."""
         return asked_of_holder(self.saved_queues)
 
     def is_exact(self) -> bool:

@@ -12,7 +12,7 @@ from dssd.machines.leader.slicing import Slicing
 
 
 class Shards:
-    """Of one group."""
+    """The shards of one group."""
 
     __slots__ = ("apart", "former", "given", "lanes", "slicing", "waiting")
 

@@ -127,7 +127,7 @@ def _is_holders(state: LentStream, event: Reported) -> bool:
 
 
 def _lose_sight(state: LentStream) -> None:
-    """How far its holder came is not known."""
+    """From now on we do not know how far its holder came."""
     state.unmeasured = True
     state.queues = out_of_sight(state.queues)
 

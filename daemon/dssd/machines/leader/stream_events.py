@@ -33,7 +33,7 @@ class Act(Enum):
     REHOME = "rehome"
     """Durably nobody holds the lane: move the entries of its queues to its children."""
     JUDGE_CHILDREN = "judge_children"
-    """It is durably finished by now; or it is so no longer, or is to be read again."""
+    """The stream became durably finished, or no longer is, or is to be read again."""
     NOTE_MOVED = "note_moved"
     """The end of a move, made or cancelled, is durable: its operation may be done."""
 

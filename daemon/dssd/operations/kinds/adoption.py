@@ -60,10 +60,10 @@ class SessionAdoptions(Unstoppable):
         """Whether a principal of that name is known."""
 
     async def plan(self, change: AdoptSessions) -> Plan:
-        """Which sessions would be whose.
+        """Which sessions change their owner, and who gets them.
 
         Raises:
-            PrincipalNotFound: nobody is called what they are to belong to.
+            PrincipalNotFound: no principal has the name of the new owner.
             SessionNotFound, SessionConnected, SessionReplaced: of a session that is named.
             IllegalArgument: it names none, or too many.
         """
@@ -77,10 +77,10 @@ class SessionAdoptions(Unstoppable):
         return _begun(plan.found.adoptions, self._adopting(plan.found.adoptions))
 
     async def plan_undo(self, undone: OperationRow) -> Plan:
-        """Which sessions would be whose they were before.
+        """Which sessions go back to their former owners.
 
         Raises:
-            NotUndoable: one is connected, or none is left as it was adopted.
+            NotUndoable: one is connected, or none is still as the adoption left it.
         """
         back = tuple(self._left_of(undone))
         if not back:
@@ -199,8 +199,8 @@ def _effects(chosen: _Chosen) -> Iterable[str]:
     for before in sorted({each.before for each in chosen.adoptions}):
         own = [each.client_id for each in chosen.adoptions if each.before == before]
         yield (
-            f"{named(own)}: {before or 'nobody known'} may not use it any more; what it subscribes "
-            "to stays where it is, and is asked for anew by who comes."
+            f"{named(own)}: {before or 'nobody known'} may not use it any more; its subscriptions "
+            "keep their progress, and the new owner has to subscribe again."
         )
     if chosen.connected:
         yield f"{they(chosen.connected, 'is', 'are')} connected, and not adopted."

@@ -5,11 +5,11 @@
     the first ──► come back ──► all done with ──────────────► the others come back
                       └───────► too many of them fail ──────► the others stay dead
 
-An entry that fails again carries the number of the operation, so it is found among the entries that
-the queues got since. Once the canary is done, the others are committed as rows of the same
-operation, and their lanes are told. After a restart the daemon looks again from the queue ends at
-which the operation began. Invariant: until then rows name only the canary, so nothing else comes
-back, even over a crash.
+An entry that fails again carries the number of the operation, so it is found among the new entries
+of the queues. Once the canary is done, the others are committed as rows of the same operation, and
+the leader tells their lanes. After a restart the daemon looks again from the queue ends at which
+the operation began. Invariant: until the canary is done, rows name only the canary, so nothing else
+comes back, even over a crash.
 """
 
 import asyncio
@@ -43,34 +43,34 @@ CANARY_LOOK_S = 0.5
 """The pause between looks at a canary: each surveys the group, some milliseconds."""
 
 CANARY_LOOK_BYTES = 8 << 20
-"""How much one look reads of queues; the next one goes on from there."""
+"""How much of the queues one look reads; the next look continues there."""
 
 
 READ_TO_END = frozenset({StreamState.REHOMING.value, StreamState.FINISHED.value})
 
 ELSEWHERE = (
-    "a stream of it was read to its end meanwhile, and what waited there went to streams of the "
-    "next storage topic: the same command goes on with what is dead there"
+    "a stream was read to its end meanwhile, and its waiting entries moved to streams of the next "
+    "storage topic: run the same command again for the dead letters there"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class CanaryLane:
-    """Of one stream."""
+    """The canary's part in one stream."""
 
     name: str
     stream: StreamId
     first: Ranges
     """The dead letters of the canary."""
     all: Ranges
-    """With the others."""
+    """The dead letters of the canary, and those that follow it."""
     ends: tuple[int, int]
     """The ends of its queues when the operation began."""
 
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """Of one operation."""
+    """The canary of one operation."""
 
     number: int
     group_id: int
@@ -142,7 +142,7 @@ def _pairs(ranges: Sequence[Sequence[int]]) -> Ranges:
 
 
 class Canaries:
-    """Those that run."""
+    """The canaries that run."""
 
     def __init__(
         self, store: Store, groups: Groups, registry: Registry, log: Log, note: Note
@@ -155,7 +155,7 @@ class Canaries:
         self._stopped: dict[int, asyncio.Event] = {}
 
     def stop(self, canary: Canary) -> None:
-        """Nothing more comes back."""
+        """Bring back nothing more."""
         self._stopped.setdefault(canary.number, asyncio.Event()).set()
         self._registry.instruct(canary.group_id, CancelMoves(canary.number))
 
@@ -221,7 +221,7 @@ class Canaries:
         await self._store.commit([Put(move_row(group, move)) for move in moves])
         self._registry.instruct(canary.group_id, MoveCursors(canary.number, moves))
         if stopped.is_set():
-            # The leader was told so before it knew of the others.
+            # It was told to stop before it knew of these moves, so tell it again.
             self._registry.instruct(canary.group_id, CancelMoves(canary.number))
 
     async def _until_back(self, canary: Canary, stopped: asyncio.Event) -> None:
@@ -275,18 +275,18 @@ class Failures:
     def __init__(self, canary: Canary) -> None:
         self._canary = canary
         self.records: set[tuple[str, int]] = set()
-        """By stream and offset."""
+        """The failed records, by stream and offset."""
         self.is_elsewhere = False
         """Some of it is in other lanes, which are not looked at."""
         self.first: QueueEntry | None = None
         self._looked_to = {each.stream: list(each.ends) for each in canary.lanes}
         self._open: dict[StreamId, set[int]] = {each.stream: set() for each in canary.lanes}
-        """Entries of retry queues that were not handed out, or are out."""
+        """Entries of retry queues that were not sent yet, or are in flight."""
         self._is_behind = False
-        """The last look did not come to the end."""
+        """The last look did not reach the end of the queues."""
 
     async def look(self, views: dict[StreamId, StreamView], log: Log) -> None:
-        """Look at the entries that the queues got since."""
+        """Look at the entries that the queues got since the last look."""
         look = EntryLook(log, ChoiceBudget(CANARY_LOOK_BYTES))
         for lane in self._canary.lanes:
             view = views.get(lane.stream)

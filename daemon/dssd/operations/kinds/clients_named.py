@@ -7,7 +7,7 @@ MEMBERS_NAMED_MAX = 10
 
 
 def named(clients: Sequence[str]) -> str:
-    """``anna``, ``anna and bert``; of many some by name, the rest by number."""
+    """``anna``, ``anna and bert``; of many, some names and the number of the others."""
     more = len(clients) - MEMBERS_NAMED_MAX
     shown = list(clients[:MEMBERS_NAMED_MAX]) + ([f"{more} more"] if more > 0 else [])
     *first, last = shown

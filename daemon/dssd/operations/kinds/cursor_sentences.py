@@ -53,8 +53,8 @@ def effects_of(
     if members:
         yield (
             f"{they(members, 'gives', 'give')} these streams back and "
-            f"{'gets' if len(members) == 1 else 'get'} them anew, without being disconnected. What "
-            "is out of them is settled first, or comes again."
+            f"{'gets' if len(members) == 1 else 'get'} them anew, without being disconnected. "
+            "Records in flight are settled first, or come again."
         )
     for each in streams:
         if each.clamped:
@@ -73,7 +73,7 @@ def _of_which_order(group: GroupRow, streams: Sequence[StreamPlan]) -> str:
 def closed_by(
     again: Sequence[str], later: Sequence[StreamSurvey], streams: Sequence[StreamPlan]
 ) -> Iterator[str]:
-    """What waits until streams are read again that an ordered group had read to the end."""
+    """The streams that are closed again, because their parents have records to read again."""
     if not (again and later):
         return
     named = _some([str(each.name) for each in later])
@@ -96,12 +96,12 @@ def closed_by(
 
 
 def alone(group: GroupRow, streams: Sequence[StreamPlan]) -> Iterator[str]:
-    """The effects of single records that are sent once more on others."""
+    """What sending single records once more means for other records."""
     if not sum(each.again for each in streams):
         return
     yield "No cursor moves: what was acknowledged behind them does not come again."
     if group.ordered:
-        yield "So they come behind what their keys have had since."
+        yield "So they come after the later records of their keys."
 
 
 def left_in_queues(group: GroupRow, waiting: int) -> Iterator[str]:

@@ -323,7 +323,7 @@ class CursorMoves:
                 continue  # its topic was removed: nothing of it is left to take back
             last = stream.view.cursor_generation
             if last != undone.number and await self._took_back(last, undone):
-                continue  # an undo that was cancelled had come so far
+                continue  # a cancelled undo had already moved it back
             if last != undone.number and not undone.kind.startswith("records."):
                 why = f"operation {last} moved the cursor of {stream.name} after it"
                 raise NotUndoable(number=undone.number, kind=undone.kind, why=why)

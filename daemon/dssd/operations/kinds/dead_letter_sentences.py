@@ -79,22 +79,22 @@ def told_back(
     if not survey.members:
         yield "Nobody is a member: they go back once somebody is."
     if group.ordered and group.on_dead_letter == BLOCK:
-        yield "What follows them of their keys goes along, in order."
+        yield "Later records of their keys go along, in order."
     yield from told_of_holders(sorted({each.stream.view.client_id for each in chosen} - {""}))
     if more:
         yield "Not all could be found at once: the others stay where they are."
 
 
 def told_had_left(row: OperationRow, group: GroupRow, left: int) -> Worked:
-    """How a discard ends of which so many had left the dead letters before, untold."""
+    """The result of a discard when some of its records had left the dead letters unnoticed."""
     after = json.loads(row.after)
     records = after["records"]
     name = quote(subject_of(group))
     told = (
         f"{records - left:,} of {records:,} dead letters were given up: {left:,} had left before, "
-        "which nobody had told of. They came back by a redrive that was stopped, or were "
-        f"acknowledged after all. What waits of them: dssctl rq ls {name}; what is dead again: "
-        f"dssctl dlq ls {name}"
+        "unnoticed, because a redrive that was stopped had brought them back, or because they were "
+        f"acknowledged after all. To see those that wait: dssctl rq ls {name}; those that are dead "
+        f"again: dssctl dlq ls {name}"
     )
     return Worked({**after, "had_left": left}, told)
 
@@ -140,15 +140,16 @@ def _effects_on_order(change: Change, group: GroupRow, chosen: Sequence[Chosen])
         return
     if isinstance(change, DiscardDeadLetters):
         if names_some(change):
-            yield "What else is dead of their keys stays so, and holds these keys up."
+            yield "Other dead letters of their keys stay, and hold these keys up."
     elif change.unordered:
         yield (
-            "Of each key what is named comes, up to the first dead letter of it that is not named: "
-            "that holds up its key as before, and what is behind it goes back to it."
+            "Of each key, the named records come up to its first dead letter that is not named. "
+            "That one holds up the key as before, and named records behind it go back to the "
+            "dead letters."
         )
     else:
         yield from _whole_keys_told(chosen)
-        yield "Each key comes back whole, in order, and before what comes to it from now on."
+        yield "Each key comes back whole, in order, and before its new records."
 
 
 def _whole_keys_told(chosen: Sequence[Chosen]) -> Iterator[str]:
@@ -160,4 +161,4 @@ def _whole_keys_told(chosen: Sequence[Chosen]) -> Iterator[str]:
         whose = "its key" if along == 1 else "their keys"
         yield f"{along:,} of them did not match, and {come} along with {whose}."
     if keys:
-        yield f"They are all that is dead of {counted(keys, 'key')}."
+        yield f"They are all the dead letters of {counted(keys, 'key')}."

@@ -1,13 +1,13 @@
 """Dead letters that come back, or are given up: `dlq redrive` and `dlq discard`.
 
-A plan names the entries (`queue_choice`): what dies later is none of them. Applying it commits them
-as rows, like moves of cursors; the leader tells each lane as soon as nobody holds it. What comes
-back is brought by whoever holds the lane then, and that is done when all is back. All lanes take
-the same time for it, so together they have the rate that was asked for. Where a canary goes first
-(`canary`), the others are committed once that is done with. In an ordered group whose dead letters
-block, a redrive takes whole keys: what is named brings along what waits for it (`whole_keys`). To
-take a redrive back is to send what still waits of it to the dead letters again. Invariant: a lane
-of which nothing is chosen is not touched.
+A plan names the entries (`queue_choice`); entries that die later are not included. Applying it
+commits them as rows, like moves of cursors; the leader tells each lane as soon as nobody holds it.
+The next holder of a lane brings its entries back, and the operation is done when all are back. All
+lanes spread their entries over the same time, so together they keep the rate that was asked for.
+With a canary (`canary`), the other entries are committed once the canary is done. In an ordered
+group whose dead letters block, a redrive takes whole keys: a named entry brings along the other
+dead letters of its key (`whole_keys`). The undo of a redrive sends its entries that still wait back
+to the dead letters. Invariant: a lane without a chosen entry is not touched.
 """
 
 from collections.abc import Sequence
@@ -98,13 +98,13 @@ class DeadLetters:
         self._canaries = Canaries(store, groups, registry, log, note)
 
     async def plan(self, change: Change) -> Plan:
-        """Which dead letters it would be.
+        """Which dead letters the change would take.
 
         Raises:
             GroupNotFound, GroupAmbiguous, IllegalArgument, IllegalName, StreamNotRead,
                 NothingChosen, CanaryTooSmall: it cannot be done.
             OperationInProgress: some of them come back already.
-            PartOfKey, KeysBeyondLook: they are a part of a key, or that cannot be told.
+            PartOfKey, KeysBeyondLook: they are a part of a key, or may be.
             LogUnreadable, FrameCorrupt: a queue cannot be read.
         """
         group = self._groups.find(change.group)
@@ -175,20 +175,20 @@ class DeadLetters:
         return Canary(number, group.group_id, rate, change.canary_percent, whole, tuple(lanes))
 
     async def resumed(self, row: OperationRow) -> Begun:
-        """The leader knows what is pending, and what is not back, when it takes over."""
+        """At takeover the leader reads which moves are pending, and which records are not back."""
         canary = kept_canary(row)
         work = None if canary is None else partial(self._canaries.watch, canary)
         return Begun(instruction=MoveCursorsNow(row.number, ()), work=work)
 
     def cancellation(self, row: OperationRow) -> Cancellation:
-        """Lanes that were not told are not; what is not back stays dead."""
+        """Lanes that were not told are left alone; dead letters that are not back stay dead."""
         canary = kept_canary(row)
         if canary is not None:
             return partial(self._canaries.stop, canary)
         return CancelMoves(row.number)
 
     async def plan_undo(self, undone: OperationRow) -> Plan:
-        """What still waits of a redrive goes back.
+        """The entries of a redrive that still wait go back.
 
         Raises:
             NotUndoable: nothing of it waits.
@@ -240,7 +240,8 @@ class DeadLetters:
         return redriven(row, survey) if row.kind == REDRIVE else given_up(row, survey)
 
     async def fell_short(self, row: OperationRow) -> Worked | None:
-        """How a discard ends of which some had left before their lanes were told."""
+        """The result of a discard when some of its records had left before their lanes were
+        told."""
         if row.kind != DISCARD:
             return None
         group = self._groups.get(row.group_id)
@@ -249,7 +250,7 @@ class DeadLetters:
 
 
 def _checked(change: Change) -> Change:
-    """As it is carried out.
+    """The change as it is carried out.
 
     Raises:
         NothingChosen: what is to be given up was not said.
@@ -297,12 +298,12 @@ def _blocks(group: GroupRow) -> bool:
 
 def _takes_whole_keys(group: GroupRow, change: Change) -> bool:
     """Whether what it names may be a part of a key that must not come alone."""
-    # A stream may have a part of a key, of which more lies with streams before it.
+    # A stream may have only a part of a key, and streams before it the rest.
     return _brings_whole_keys(group, change) and (names_some(change) or bool(change.stream))
 
 
 def _brings_whole_keys(group: GroupRow, change: object) -> bool:
-    """Whether what comes back is all that is dead of its keys."""
+    """Whether each key comes back with all its dead letters."""
     is_redrive = isinstance(change, RedriveDeadLetters) and not change.unordered
     return _blocks(group) and is_redrive
 
@@ -310,7 +311,7 @@ def _brings_whole_keys(group: GroupRow, change: object) -> bool:
 async def _chosen_keys(
     look: EntryLook, group: GroupRow, streams: dict[str, StreamSurvey], change: Change
 ) -> tuple[list[Chosen], bool]:
-    """The same by whole keys, and whether there is more."""
+    """The choice extended to whole keys, and whether there is more."""
     choice = choice_of(change)
     chosen: list[Chosen] = []
     is_cut, room = False, CHOICE_RANGES_MAX
@@ -319,7 +320,7 @@ async def _chosen_keys(
             continue
         queue = each.view.queues[DEAD - 1]
         if choice == Choice(stream=each.name):
-            # All that lies there is whole keys, whatever streams it was of at first.
+            # The whole queue was asked for, so its keys are whole without a search.
             ranges = look.waiting(queue)[:room]
             room -= len(ranges)
             chosen += [Chosen(each, ranges)] if ranges else []
@@ -375,13 +376,13 @@ def _planned(
 
 
 def _nothing_planned(change: Change, group: GroupRow, dead: int, *, more: bool) -> Plan:
-    """Of a choice that takes none of its dead letters."""
+    """The plan of a choice that takes none of the dead letters."""
     kind = kind_of(change)
     name = subject_of(group)
     why = none_of(counted(dead, "dead letter"), change) if dead else "it has no dead letters"
     effects = [f"See what is there: dssctl dlq errors {quote(name)}"] if dead else []
     if more:
-        told = "They were not looked through to the end; those of one stream are: --origin STREAM"
+        told = "Not all were looked at. To look at those of one stream: --origin STREAM"
         effects.insert(0, told)
     return Plan(
         change=replace(change, lanes=()),

@@ -97,10 +97,10 @@ def effects_on_dead_letters(change: CreateJob) -> Iterator[str]:
     """The effects on the dead letters: they stay."""
     group = change.dead_letters
     yield (
-        f"It copies what lies dead in {group} now: the dead letters stay where they are, and none "
-        f"is delivered by this. To let them come again: dssctl dlq redrive {quote(group)}"
+        f"It copies the present dead letters of {group}. They stay where they are, and none is "
+        f"delivered by this. To let them come again: dssctl dlq redrive {quote(group)}"
     )
-    yield "What is redriven or discarded meanwhile is copied too: it is kept until the job ends."
+    yield "Those redriven or discarded meanwhile are copied too: they are kept until the job ends."
 
 
 def _place(each: SourceRange) -> tuple[int, int, int]:

@@ -227,12 +227,12 @@ def _effects(change: Evict, name: str, owned: int, others: int) -> tuple[str, ..
     effects = [f"The subscription of {name} ends with an error; it does not come back by itself."]
     if owned:
         effects.append(
-            f"{name} may settle what is out for {text_of_span(grace_ms)}; the rest comes again, "
-            "marked as redelivered. Nothing that was acknowledged comes again."
+            f"{name} has {text_of_span(grace_ms)} to settle its records in flight; the rest comes "
+            "again, marked as redelivered. Nothing that was acknowledged comes again."
         )
         effects.append(
             f"{counted(others, 'other member gets', 'other members share')} its {streams}, and "
-            "what others hold they keep meanwhile."
+            "others keep the streams that they hold."
             if others
             else f"Nobody else is there: its {streams} wait for the next member."
         )

@@ -1,7 +1,7 @@
 """Steps of operations that wait for room on a full disk.
 
-Invariant: a step is whole or has changed nothing, so it is taken again. It must not know what is
-done.
+Invariant: a step that fails for want of room has changed nothing, so it is taken again. This module
+must not know what the steps do.
 """
 
 import asyncio

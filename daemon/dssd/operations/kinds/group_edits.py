@@ -192,16 +192,16 @@ def _effects_on_members(group: GroupRow, edited: GroupRow, members: Sequence[str
     told: list[str] = []
     if edited.ack_wait_ms != group.ack_wait_ms:
         told.append(
-            f"The ack wait of {text_of_span(edited.ack_wait_ms)} counts for what is handed out too."
+            f"The ack wait of {text_of_span(edited.ack_wait_ms)} also counts for records in flight."
         )
         if edited.ack_wait_ms < group.ack_wait_ms and members:
-            told.append("What members have had for longer than that comes again at once, marked.")
+            told.append("Records that members have had for longer come again at once, marked.")
     if edited.on_damage != group.on_damage:
         stalls = edited.on_damage == STALL
         told.append(
             "A stream with damaged records stalls before them."
             if stalls
-            else "Streams that stall at damage go on behind it, told before by records.passed."
+            else "Streams that stall at damage pass over it, after an event records.passed."
         )
     if _changes_queues(group, edited):
         return [*told, *_stands_still(members), *_effects_of_queues(edited)]
@@ -215,20 +215,20 @@ def _stands_still(members: Sequence[str]) -> Iterator[str]:
         gives = "gives its streams back and gets them", "give their streams back and get them"
         yield (
             f"{they(members, *gives)} again, without being disconnected. Nothing is handed out "
-            "from when they are asked until the slowest of them has."
+            "until the last of them has done so."
         )
 
 
 def _effects_of_queues(edited: GroupRow) -> Iterator[str]:
     if has_queues(edited):
         yield (
-            "Records that rest after a failure come again at once, with attempts from 1 on: after "
+            "Records that wait out a backoff come again at once, and count from attempt 1: after "
             f"{counted(edited.max_deliver, 'failure')} a record is a dead letter."
         )
         yield _ORDERED if edited.ordered else _NOT_ORDERED
     else:
-        yield "What fails rests in its stream and comes again for ever."
-        yield "Its queues are removed. Where a record fails before that, nothing is changed."
+        yield "A failed record waits out its backoff in its stream, and comes again without limit."
+        yield "Its queues are removed. If a record fails before that, the edit changes nothing."
 
 
 def _times(number: int) -> str:
@@ -236,33 +236,34 @@ def _times(number: int) -> str:
 
 
 _NOT_ORDERED = (
-    "What fails from then on comes behind records of its key that came after it. Clients that do "
-    "not know queues are refused."
+    "From then on a failed record comes again after later records of its key. Clients that do not "
+    "know queues are refused."
 )
 _ORDERED = (
-    "What fails from then on holds up its key until it is done; for what was handed out before, "
-    "order is as it was. Clients that do not know ordered groups are refused."
+    "From then on a failed record holds up its key until it is done; records that were handed out "
+    "before keep the old order. Clients that do not know ordered groups are refused."
 )
 
 
 def _effects_on_order(group: GroupRow, edited: GroupRow) -> Iterator[str]:
     if edited.on_dead_letter != group.on_dead_letter:
         if edited.on_dead_letter == BLOCK:
-            yield "A dead letter holds up its key, also one that is dead by now."
+            yield "A dead letter holds up its key; so do those that are dead already."
         else:
             yield (
-                "A key goes on behind its dead letters. What is dead behind one of them stays so "
-                "until it is redriven, and then comes out of order."
+                "A key goes on behind its dead letters. Records that are dead behind one of them "
+                "stay so until they are redriven, and then come out of order."
             )
     if edited.keyless != group.keyless:
         become = "are dead letters at once" if edited.keyless == DEAD_LETTERS else "are delivered"
-        yield f"Records without a key {become}, from what is read next on."
+        yield f"Records without a key {become}, from the next read on."
 
 
 def _effects_on_retries(group: GroupRow, edited: GroupRow) -> Iterator[str]:
     if edited.max_deliver < group.max_deliver:
-        yield f"What failed {_times(edited.max_deliver)} or more is dead once it fails again."
+        failed = f"failed {_times(edited.max_deliver)} or more"
+        yield f"A record that {failed} is dead once it fails again."
     if edited.backoff_ms != group.backoff_ms:
-        yield "Records that wait come when they were due; the back-off counts for later failures."
+        yield "Records that wait come when they were due; the new backoff is for later failures."
     if edited.queue_records < group.queue_records or edited.queue_bytes < group.queue_bytes:
         yield "Queues that hold more than that take nothing until they hold less."

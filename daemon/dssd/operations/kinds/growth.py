@@ -5,10 +5,10 @@
     topics.grow          both; one that failed before its switch is undone as an addition is
 
 The work follows the commit of the operation's row, which names the ordinal to reach; so a
-repetition, for one by the next daemon, changes nothing more. On a full disk the operation waits for
-room; between attempts, held appends go on. After its switch a growth sets the numbers of shards
-that belong to it (`shards_at_growth`). Invariant: a switch never leaves a topic that takes no
-records.
+repetition, such as that of the next daemon, changes nothing more. On a full disk the operation
+waits for room; between attempts, held appends go on. After its switch a growth sets the numbers of
+shards that belong to it (`shards_at_growth`). Invariant: a switch never leaves a topic that takes
+no records.
 """
 
 import json
@@ -260,7 +260,7 @@ class TopicGrowth(Unstoppable):
         if growth.switches:
             effects.append(
                 f"{topic.name}/{old.ordinal} takes no more records. Producers go on by themselves, "
-                "after a rest of some milliseconds; nothing is lost, doubled or reordered for them."
+                "after a pause of milliseconds; nothing is lost, doubled or reordered for them."
             )
         else:
             effects.append(
@@ -290,7 +290,7 @@ class TopicGrowth(Unstoppable):
     async def _told_of_order(
         self, topic: Topic, added: StorageTopic, groups: Sequence[GroupRow]
     ) -> list[str]:
-        """Which groups wait at the barrier, and how many of their entries are appended anew."""
+        """Which groups wait until old streams are read, and how many of their entries move."""
         old, new = (f"{topic.name}/{part.ordinal}" for part in (topic.producing, added))
         told: list[str] = []
         for group in groups[:GROUPS_NAMED_MAX]:
@@ -300,9 +300,9 @@ class TopicGrowth(Unstoppable):
             queued = sum(each.queued.retrying + each.queued.dead for each in own)
             told.append(
                 f"{subject_of(group)} keeps the order of keys: a stream of {new} is closed until "
-                f"those of {old} that its keys come from are read to the end, of which {behind} of "
-                f"{len(own)} have records left. What waits in their queues then, "
-                f"{counted(queued, 'record')} now, is appended once more to queues of {new}."
+                f"the streams of {old} that its keys come from are read to the end; {behind} of "
+                f"{len(own)} have records left. Then the entries in their queues, "
+                f"{counted(queued, 'record')} now, move to queues of {new}."
             )
         return told
 
@@ -334,9 +334,9 @@ def _told_of_queues(topic: Topic, added: StorageTopic, groups: Sequence[GroupRow
         return
     old, new = (f"{topic.name}/{part.ordinal}" for part in (topic.producing, added))
     yield (
-        f"Records that failed in {old} stay with it: they come again from its retry queues, whose "
-        f"lanes are lent until nothing waits there, and what dies is dead there; {new} has queues "
-        f"of its own. This is so for {_listed(queued)}."
+        f"Records that failed in {old} stay with it: they come again from its retry queues, which "
+        f"are lent until nothing waits there, and its dead letters stay there; {new} has queues of "
+        f"its own. This applies to {_listed(queued)}."
     )
     yield f"{old} is kept while dead letters lie there: redrive or discard them as before."
 

@@ -203,7 +203,7 @@ class HandOvers:
                 *_shares(live, moves),
                 *_costs(moves),
             ),
-            not_undoable_because="who had which stream before is no better balance; plan another",
+            not_undoable_because="the former shares are no better balanced; plan anew",
         )
 
     def _moves(self, live: Membership, moves_max: int | None) -> Iterable[StreamMove]:
@@ -315,8 +315,9 @@ def _costs(moves: Sequence[StreamMove]) -> Iterable[str]:
     givers = sorted({move.from_client_id for move in moves} - {""})
     if givers:
         yield (
-            f"{named(givers)} may settle what is out for {REVOKE_DEADLINE_MS // 1_000} s; the "
-            "rest comes again, marked as redelivered. Nothing that was acknowledged comes again."
+            f"{named(givers)} may settle records in flight for {REVOKE_DEADLINE_MS // 1_000} s; "
+            "the rest comes again, marked as redelivered. Nothing that was acknowledged comes "
+            "again."
         )
     if moves:
         yield "Records of a key come in order. All other streams go on undisturbed."

@@ -86,7 +86,7 @@ class _Manifest:
 
     @property
     def bytes(self) -> int:
-        """About."""
+        """About how many bytes it reads."""
         return sum(chunk.bytes for chunk in self.chunks)
 
 
@@ -260,7 +260,7 @@ class JobCreations(Final):
         )
 
     async def resumed(self, row: OperationRow) -> Begun:
-        """Nothing is left of it: all was in its commit."""
+        """Nothing is left to do: the commit did all of it."""
         return Begun()
 
 
@@ -268,7 +268,7 @@ Edit = PauseJob | ResumeJob | CancelJob
 
 
 class JobEdits(Final):
-    """Pauses, their ends, and cancellations."""
+    """Jobs that are paused, resumed or cancelled."""
 
     def __init__(self, jobs: Jobs, log: BulkLog, store: Store, clock: Clock) -> None:
         self._jobs = jobs
@@ -326,7 +326,7 @@ class JobEdits(Final):
         )
 
     async def resumed(self, row: OperationRow) -> Begun:
-        """Nothing is left of it: all was in its commit."""
+        """Nothing is left to do: the commit did all of it."""
         return Begun()
 
 
@@ -357,7 +357,7 @@ class JobRemovals(Final):
         )
 
     async def begin(self, plan: Plan, number: int) -> Begun:
-        """Its rows, all of them."""
+        """Delete all its rows."""
         view = self._jobs.get(plan.subject)
         job_id = view.row.job_id
         chunks = await scan_all(self._store, ChunkRow, (job_id,))
@@ -374,7 +374,7 @@ class JobRemovals(Final):
         )
 
     async def resumed(self, row: OperationRow) -> Begun:
-        """Nothing is left of it: all was in its commit."""
+        """Nothing is left to do: the commit did all of it."""
         return Begun()
 
 
@@ -452,7 +452,7 @@ def _effects(change: CreateJob, manifest: _Manifest) -> Sequence[str]:
     if change.dead_letters:
         effects += effects_on_dead_letters(change)
     elif manifest.source is not None:
-        effects.append("Retention leaves what it reads until the job has ended.")
+        effects.append("Retention keeps the records that it reads until the job has ended.")
     if manifest.target is not None:
         effects += _effects_on_target(manifest, manifest.target)
     return effects

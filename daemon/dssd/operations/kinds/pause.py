@@ -186,7 +186,7 @@ def _summary(group: GroupRow, wanted: _Pause, members: int, *, nothing_to_do: bo
 def _effects(group: GroupRow, wanted: _Pause, members: tuple[str, ...]) -> Iterator[str]:
     if wanted.paused and group.paused:
         same = wanted == _Pause.of_group(group)
-        what = "who has not confirmed that is waited for" if same else "only its end changes"
+        what = "it waits for members that have not confirmed" if same else "only its end changes"
         yield f"It is paused already; {what}."
     elif wanted.paused:
         yield from _effects_of_pause(members)
@@ -204,12 +204,12 @@ def _effects_of_pause(members: tuple[str, ...]) -> Iterator[str]:
     if members:
         yield (
             f"{they(members, 'keeps its', 'keep their')} streams. Nothing new is handed out, not "
-            "even what waits in a client. What is out may be acknowledged."
+            "even records in a client's memory. Records in flight may be acknowledged."
         )
         yield "It is done when each of them has confirmed that, or is gone."
     yield (
-        "Ack waits run on; what expires rests until the group is resumed, and counts as no "
-        "failure. Producers go on, and lag grows."
+        "Ack waits run on; a record whose wait ends is held until the group is resumed, and that "
+        "counts as no failure. Producers go on, and lag grows."
     )
 
 

@@ -27,8 +27,8 @@ CHOICE_RANGES_MAX = 10_000
 """How many ranges of entries one operation names: 160 KB in rows, and some hundred in a plan."""
 
 CHOICE_BYTES_MAX = 512 << 20
-"""How much a plan reads to choose entries by error or key: over a million of usual size, in some
-seconds, for which `dssctl` waits. The same command does the rest afterwards."""
+"""How much a plan reads to choose entries by error or key: over a million entries of usual size, in
+some seconds, for which `dssctl` waits. The same command takes the rest afterwards."""
 
 
 @dataclass(slots=True)
@@ -169,7 +169,7 @@ async def _ranges(
 
 
 def _append(ranges: list[Range], more: Ranges) -> None:
-    """Add ranges that lie behind them."""
+    """Add ranges that lie behind those already there."""
     if ranges and more and ranges[-1][1] == more[0][0]:
         ranges[-1] = ranges[-1][0], more[0][1]
         more = more[1:]
@@ -205,7 +205,7 @@ def still_there(
 
 
 def names_some(change: ChosenEntries) -> bool:
-    """Whether it may leave some entries of a stream; else its keys are whole anyway."""
+    """Whether the change may leave entries of a stream out; otherwise its keys are whole anyway."""
     choice = choice_of(change)
     return choice not in (ALL, Choice(stream=choice.stream))
 

@@ -48,14 +48,15 @@ def redriven(row: OperationRow, survey: GroupSurvey) -> Made:
 
 
 def given_up(row: OperationRow, survey: GroupSurvey) -> Made:
-    """How many of them were given up: those of lanes that were told, but for what had left."""
+    """How many dead letters were given up: all of lanes that were told, except those that had
+    left."""
     told = [ranges for view, ranges in _named(row, survey) if view.cursor_generation >= row.number]
     done = sum(map(total, told)) - had_left(row, survey)
     return Made(done, json.loads(row.after)["records"], "dead letters were given up")
 
 
 def had_left(row: OperationRow, survey: GroupSurvey) -> int:
-    """How many dead letters it was to give up that had left before."""
+    """How many of its dead letters had left before it could give them up."""
     dead = (each.view.queues[DEAD - 1].errand for each in survey.streams if each.view.queues)
     return sum(total(each.ranges) for each in dead if each.operation == row.number)
 

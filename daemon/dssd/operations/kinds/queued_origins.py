@@ -45,7 +45,7 @@ class QueuedOrigins:
             come = "comes" if self.dead == 1 else "come"
             yield (
                 f"{least}{dead} among the dead letters too, and {come} from the stream besides: "
-                f"discard what is done with then (dssctl dlq discard {name})."
+                f"once they are done, discard the dead letters (dssctl dlq discard {name})."
             )
 
 

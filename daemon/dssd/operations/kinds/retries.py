@@ -66,7 +66,7 @@ _SKIP = _Deed(
     SKIP,
     "pass over",
     "records were passed over",
-    "what is passed over may leave the disk; dssctl records redeliver brings a record once more",
+    "records that were passed over may leave the disk; dssctl records redeliver sends one again",
 )
 _BURY = _Deed("rq.dead", BURY, "give up", "records went to the dead letters")
 _DEEDS = {RetryNow: _NOW, SkipRetries: _SKIP, BuryRetries: _BURY}
@@ -124,7 +124,7 @@ class Retries:
         streams: dict[str, StreamSurvey],
         change: Change,
     ) -> list[Chosen]:
-        # A follower that is brought forward has no time of its own anyway.
+        # A follower has no due time of its own, so it may be brought forward with the others.
         passes_followers = group.ordered and change.offset is None
         failed = _failed if passes_followers and not isinstance(change, RetryNow) else None
         return await chosen_of(look, group, streams, choice_of(change), RETRY, failed)
@@ -276,7 +276,7 @@ def _effects(
     else:
         become = "is a dead letter" if one else "are dead letters"
         yield f"{records} {become}, without a next attempt."
-    yield "What is with a member now counts once it fails there; what is acknowledged stays so."
+    yield "A record in flight is changed only if it fails there; acknowledged records stay so."
     if group.ordered:
         yield _order_told(deed, group)
     if not has_members and deed is not _NOW:
@@ -286,7 +286,7 @@ def _effects(
 
 def _order_told(deed: _Deed, group: GroupRow) -> str:
     if deed is _NOW:
-        return "Each key goes on in order: what follows waits until that is settled."
+        return "Each key stays in order: its later records wait until this one is settled."
     if deed is _BURY and group.on_dead_letter == BLOCK:
-        return "What follows them of their keys goes to the dead letters too, in order."
-    return "What follows them of their keys is next, in order."
+        return "Later records of their keys go to the dead letters too, in order."
+    return "Later records of their keys come next, in order."

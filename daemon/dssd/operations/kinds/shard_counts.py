@@ -95,7 +95,7 @@ class ShardCounts(Unstoppable):
         return self._begun(plan.group, await fields_before(self._store, undone), number)
 
     async def resumed(self, row: OperationRow) -> Begun:
-        """Its leader shares out by the row as it is."""
+        """Let the leader share out by the present row again."""
         return Begun(instruction=self._instruction(self._groups.get(row.group_id), row.number))
 
     def _instruction(self, group: GroupRow, number: int) -> ShareByShards:
@@ -185,7 +185,7 @@ def _fit(group: GroupRow, span: Span, shards: int) -> Iterator[str]:
             "Aligned: all records of a key are in one shard, older and newer ones."
             if is_aligned(shards, span.router, span.layouts)
             else "Not aligned: older records of a key may be in another shard than newer ones. Its "
-            "order is kept; state that a member keeps by shard does not have both."
+            "order is kept, but a member that keeps state by shard may see only some of them."
         )
     better = better_counts(shards, span.router, span.layouts)
     if better:
@@ -207,9 +207,9 @@ def _hands(live: Membership, moves: Sequence[StreamMove], shards: int) -> Iterat
     givers = sorted({move.from_client_id for move in moves} - {""})
     if moved:
         yield (
-            f"What moves stands still until {named(givers)} settled what is out, for "
-            f"{REVOKE_DEADLINE_MS // 1_000} s at most. Nothing is copied, and nothing that was "
-            "acknowledged comes again."
+            f"Streams that move stand still until {named(givers)} settled their records in "
+            f"flight, {REVOKE_DEADLINE_MS // 1_000} s at most. Nothing is copied, and nothing "
+            "that was acknowledged comes again."
         )
     kept = Counter(each.client_id for each in live.staying if each.by_shard)
     if kept:

@@ -68,7 +68,7 @@ class ShardsAtGrowth:
     async def offers(
         self, topic: Topic, added: StorageTopic, readers: Sequence[GroupRow]
     ) -> list[Offer]:
-        """One for each of the groups that has shards."""
+        """An offer for each group that has shards."""
         found: list[Offer] = []
         for group in readers:
             if group.allocation == SHARD:

@@ -257,5 +257,5 @@ def _unread_sentences(unread: list[tuple[int, str]]) -> Sequence[str]:
         for records, name in unread[:GROUPS_NAMED_MAX]
     ]
     if len(unread) > GROUPS_NAMED_MAX:
-        told.append(f"Nor have {len(unread) - GROUPS_NAMED_MAX} more groups all of them.")
+        told.append(f"{len(unread) - GROUPS_NAMED_MAX} more groups have not acknowledged all.")
     return told

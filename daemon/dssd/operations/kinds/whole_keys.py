@@ -25,14 +25,14 @@ class WholeKeys:
     """The dead letters of some keys."""
 
     ranges: Ranges = ()
-    """Among the dead letters."""
+    """The chosen entries, by offset in the queue of dead letters."""
     keys: int = 0
     meant: int = 0
     """How many of them were chosen; the others are of the same keys."""
     first_key: bytes = b""
     """The key of the first chosen one."""
     is_cut: bool = False
-    """More keys were meant."""
+    """Not all keys that were meant fit."""
     is_beyond: bool = False
     """A pass did not reach the end of the queue, so nothing is chosen."""
 
