@@ -20,6 +20,7 @@ from dss_core.errors import ExitCode, LoginRefused, PermissionDenied
 from support.daemon_process import short_directory
 from support.dssctl_call import environment
 from support.network_namespaces import Host, two_hosts
+from support.page_blocks import blocks
 from support.prerequisites import need_program
 from support.proof_share import only_in_proof
 
@@ -33,11 +34,6 @@ LOOK = "dssctl contexts add look --endpoint dss://dss.example:7233 --tls-ca ca.p
 pytestmark = [pytest.mark.slow("a daemon and thirty commands, each a process"), only_in_proof]
 
 
-def blocks(kind: str) -> list[str]:
-    """The blocks of the page in this language."""
-    return re.findall(rf"^```{kind}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-
-
 def tokens() -> list[str]:
     """The commands in the text that make a token."""
     return [each.replace("\n", " ") for each in re.findall(r"`dssctl (tokens\s+add[^`]+)`", PAGE)]
@@ -45,8 +41,13 @@ def tokens() -> list[str]:
 
 def shown() -> list[tuple[str, str]]:
     """The commands of the transcripts, each with what it prints."""
-    typed = "".join(each for each in blocks("") if each.startswith("$ "))
-    return re.findall(r"^\$ (.+)\n((?:(?!\$ ).+\n)*)", typed, re.MULTILINE)
+    transcripts = [block.commands() for block in blocks("docs/remote.md", "")]
+    return [(each.command, each.shown) for typed in transcripts for each in typed]
+
+
+def commands() -> list[list[str]]:
+    """Those at the daemon's host, and those at the other one."""
+    return [[each.command for each in block.commands()] for block in blocks("docs/remote.md", "sh")]
 
 
 def revocations() -> list[tuple[str, str]]:
@@ -122,7 +123,7 @@ def hosts() -> Iterator[tuple[Typist, Typist]]:
     with two_hosts() as (first, second), short_directory() as folder:
         here = Typist(first, first.address, folder / "here")
         there = Typist(second, first.address, folder / "there")
-        on_daemons_host = [each for each in blocks("sh")[0].splitlines() if each[:4] != "scp "]
+        on_daemons_host, _ = commands()
         assert len(on_daemons_host) == 6, "and one that copies files"
         with served(here, "\n".join(on_daemons_host)):
             for each in tokens():
@@ -136,14 +137,14 @@ def test_a_client_on_another_host_is_ten_commands_away_and_is_let_in_until_revok
     hosts: tuple[Typist, Typist],
 ) -> None:
     here, there = hosts
-    setting_up, sending, taking = blocks("sh")[1].splitlines()
+    _, [setting_up, sending, taking] = commands()
     there.typed(setting_up)
     there.typed(sending)
     assert "hello" in there.typed(taking).split()
     consumes_until_it_is_ended(there)
     there.typed(LOOK)
     for command, printed in shown():
-        expected = ExitCode.DENIED if printed.startswith("error ") else ExitCode.OK
+        expected = ExitCode.DENIED if re.search(r"^error ", printed, re.MULTILINE) else ExitCode.OK
         assert there.typed(command, expected) == printed, command
     (allows, *_) = re.findall(r"dssctl (principals allow .+ --role produce .+)\.\n", PAGE)
     here.typed(f"{LOCAL} {allows}")
@@ -158,8 +159,8 @@ def test_a_client_on_another_host_is_ten_commands_away_and_is_let_in_until_revok
 
 def consumes_until_it_is_ended(there: Typist) -> None:
     """The program of the page, with a token that may do nothing else."""
-    (program,) = blocks("python")
-    (there.folder / "press.py").write_text(program)
+    (program,) = blocks("docs/remote.md", "python")
+    (there.folder / "press.py").write_text(program.text)
     with there.start(f"exec python press.py dss://{NAME}:7233") as press:
         assert press.stdout is not None
         try:
