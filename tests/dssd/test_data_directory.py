@@ -29,6 +29,14 @@ def test_a_directory_can_be_opened_again_once_it_is_closed(tmp_path: Path) -> No
         pass
 
 
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_what_is_no_directory_is_said_to_be_none(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "data"
+    path.touch() if kind == "file" else path.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(IllegalConfig, match="it is no directory"):
+        DataDirectory(path)
+
+
 def test_two_daemons_cannot_share_a_directory(tmp_path: Path) -> None:
     with DataDirectory(tmp_path), pytest.raises(DataDirectoryLocked) as refused:
         DataDirectory(tmp_path)
