@@ -84,13 +84,6 @@ def test_a_crash_while_a_directory_is_made_is_made_good(tmp_path: Path) -> None:
         assert (directory.path / FORMAT_NAME).read_text().endswith(f"format {FORMAT}\n")
 
 
-def test_a_path_that_is_a_file_is_a_wrong_configuration(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.touch()
-    with pytest.raises(IllegalConfig):
-        DataDirectory(path)
-
-
 @pytest.mark.parametrize(
     ("error", "told"), [(errno.EIO, DiskFailed), (errno.ENOSPC, NoRoomToStart)]
 )
