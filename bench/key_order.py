@@ -45,6 +45,10 @@ class Alone:
     async def flush_acks(self, subscription: Subscription) -> None:
         """Nobody keeps them."""
 
+    def may_send_more(self, records: int, size_bytes: int) -> bool:
+        """It may."""
+        return True
+
     def is_sure(self) -> bool:
         """Nobody takes the stream back."""
         return True

@@ -242,7 +242,9 @@ def _condition(error: OSError, path: Path) -> DssError:
         return NoRoomToStart(path=path)
     if error.errno == errno.EIO:
         return DiskFailed(reason=f"data directory: {error}")
-    return IllegalConfig(source=f"data directory {path}", reason=error.strerror)
+    # A file, or a link that leads nowhere, has the name.
+    reason = "it is no directory" if error.errno == errno.EEXIST else error.strerror
+    return IllegalConfig(source=f"data directory {path}", reason=reason)
 
 
 def _sync_parent(path: Path) -> None:

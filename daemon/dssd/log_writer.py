@@ -10,6 +10,7 @@ Invariant: lines are written whole and in order, and how many are missing is tol
 import logging
 import os
 import queue
+import select
 import threading
 from contextlib import suppress
 
@@ -65,4 +66,8 @@ class LogWriter(logging.Handler):
         rest = memoryview(text.encode(errors="backslashreplace"))
         with suppress(OSError):  # nobody reads it any more
             while rest:
-                rest = rest[os.write(STDERR, rest) :]
+                try:
+                    rest = rest[os.write(STDERR, rest) :]
+                except BlockingIOError:
+                    # Another program with this terminal or pipe has made writes return at once.
+                    select.select((), (STDERR,), ())

@@ -29,6 +29,14 @@ def test_a_directory_can_be_opened_again_once_it_is_closed(tmp_path: Path) -> No
         pass
 
 
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_what_is_no_directory_is_said_to_be_none(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "data"
+    path.touch() if kind == "file" else path.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(IllegalConfig, match="it is no directory"):
+        DataDirectory(path)
+
+
 def test_two_daemons_cannot_share_a_directory(tmp_path: Path) -> None:
     with DataDirectory(tmp_path), pytest.raises(DataDirectoryLocked) as refused:
         DataDirectory(tmp_path)
@@ -74,13 +82,6 @@ def test_a_crash_while_a_directory_is_made_is_made_good(tmp_path: Path) -> None:
     (tmp_path / "FORMAT.new").write_text("dssd da")
     with DataDirectory(tmp_path) as directory:
         assert (directory.path / FORMAT_NAME).read_text().endswith(f"format {FORMAT}\n")
-
-
-def test_a_path_that_is_a_file_is_a_wrong_configuration(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.touch()
-    with pytest.raises(IllegalConfig):
-        DataDirectory(path)
 
 
 @pytest.mark.parametrize(

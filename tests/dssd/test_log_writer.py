@@ -29,13 +29,15 @@ def unread_stderr() -> Iterator[int]:
         os.close(end)
 
 
+@pytest.mark.parametrize("blocking", [True, False])
 def test_lines_wait_for_a_reader_and_those_beyond_the_bound_are_counted(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, *, blocking: bool
 ) -> None:
     monkeypatch.setattr(log_writer, "LINES_WAITING_MAX", 8)
     monkeypatch.setattr(log_writer, "END_S_MAX", 0.01)
     line = "x" * (PIPE_BYTES // 2) + "\n"
     with unread_stderr() as end:
+        os.set_blocking(STDERR, blocking)
         log = LogWriter()
         for number in range(100):
             log.write(f"{number} {line}")

@@ -176,4 +176,5 @@ class RpcServer:
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [""])[0]
+    """Without gRPC's advice to its developers, which is behind a semicolon."""
+    return (str(error).splitlines() or [""])[0].partition("; set GRPC_")[0]
