@@ -1,6 +1,6 @@
-"""What every ``describe`` can do besides: look again where it is watched.
+"""The ``--watch`` of every ``describe``: it looks again and again.
 
-Invariant: a look is the command itself, so a page that is watched says what it says once.
+Invariant: each look runs the command itself, so a watched page shows what a single one shows.
 """
 
 import io
@@ -46,14 +46,14 @@ def page(*kinds: Kind) -> type[Page]:
 
 
 def watch_page(settings: Settings, look: Callable[[], Any], interval_s: float) -> None:
-    """Look until it is interrupted, or what is looked at is gone.
+    """Look until interrupted, or until the thing is gone.
 
-    A terminal is drawn anew; anywhere else a page is printed where it has changed.
+    A terminal is redrawn at each look; elsewhere a page is printed only if it has changed.
 
     Raises:
-        KeyboardInterrupt: it was.
+        KeyboardInterrupt: it was interrupted.
         BrokenPipeError: nobody reads stdout any more.
-        DssError: the daemon was never there, or the thing is not there any more.
+        DssError: the first look found no daemon, or the thing is gone.
     """
     shown = _shown(settings, interval_s)
     began = away = False

@@ -1,7 +1,7 @@
-"""What does not fit a terminal is shown by a pager, as other tools do.
+"""Output that does not fit the terminal goes to a pager.
 
-Invariant: a pipe, a file and a program that reads a format get the text itself; what was printed
-before a failure is shown before that is told.
+Invariant: a pipe, a file and a program that reads a format get the text itself; output from before
+a failure is shown before the failure is reported.
 """
 
 import os
@@ -17,7 +17,7 @@ from dssctl.screen import Drawn
 from dssctl.settings import Format, Settings
 
 LESS = {"LESS": "FRX"}
-"""As git has it: colours, no other screen, and its end where all of it fits."""
+"""The options with which git calls less: keep colours, keep the screen, end if all of it fits."""
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def _shown_by(command: Sequence[str], text: str, settings: Settings) -> bool:
         note(settings, f"the pager {command[0]} cannot be run: {failed.strerror}")
         return False
     assert process.stdin is not None
-    # Who has seen enough closes it.
+    # The reader has seen enough and closed the pager.
     with suppress(BrokenPipeError), process.stdin as pipe:
         pipe.write(text.encode(errors="surrogateescape"))
     _await(process)
@@ -74,7 +74,7 @@ def _shown_by(command: Sequence[str], text: str, settings: Settings) -> bool:
 
 
 def _await(process: "subprocess.Popen[bytes]") -> None:
-    """Ctrl-C is the pager's: some stop a search by it."""
+    """Leave Ctrl-C to the pager: in some it stops a search."""
     while True:
         with suppress(KeyboardInterrupt):
             process.wait()

@@ -81,7 +81,7 @@ def _permission(text: str) -> "Permission":
 
 
 def end_ms(expires: str | None) -> int | None:
-    """When what is to last so long ends, by this machine's clock; None: never.
+    """The end of a validity of this length, by this machine's clock; None: it never ends.
 
     Raises:
         IllegalSpan: it is no span.

@@ -17,7 +17,7 @@ import struct
 import termios
 
 PIPE_BYTES = 4096
-"""Of a pipe that `consume --group` writes to: a page, so that room means that it is empty."""
+"""Size of the pipe that `consume --group` writes to: one page, so it has room only if empty."""
 
 PIPE_LOOK_MS = 1
 """How long the event loop stands still for a reader; one that waits takes some 20 us."""
@@ -44,7 +44,7 @@ class PipeReader:
         """
         while self._is_pipe and self._waiting_bytes():
             self._make_small()
-            # A reader that waits answers at once; only for a slow one the loop is worth asking.
+            # A waiting reader takes it at once; only for a slow reader does the loop get its turn.
             events = self._writable.poll(PIPE_LOOK_MS)
             if events and events[0][1] & (select.POLLERR | select.POLLHUP):
                 self._check_left()

@@ -1,6 +1,6 @@
-"""How far long work is, on stderr: a bar where a person looks, else a line now and then.
+"""Progress of long work, on stderr: a bar on a terminal, else a line now and then.
 
-Invariant: work that is done soon has no lines; a program that reads JSON along is told nothing.
+Invariant: short work prints no lines, and none are printed where a program reads the output.
 """
 
 import os
@@ -26,7 +26,7 @@ PROGRESS_LINE_S = 10.0
 
 @contextmanager
 def reading(settings: Settings, descriptor: int, title: str) -> Iterator[Callable[[int], None]]:
-    """Show how much of a file was read; yields what to call with each number of bytes."""
+    """Show how much of a file was read; yields a function to call with each number of bytes."""
     facts = os.fstat(descriptor)
     if not stat.S_ISREG(facts.st_mode):
         yield lambda _size: None
@@ -45,7 +45,7 @@ def reading(settings: Settings, descriptor: int, title: str) -> Iterator[Callabl
 def settling(
     settings: Settings, title: str, parts: str = "streams"
 ) -> Iterator[Callable[[int, int], None]]:
-    """Show how many parts of something are done; yields what to call with done and all."""
+    """Show how many parts are done; yields a function to call with done and total."""
     said = "{:,} of {:,} " + parts
     if (told := _without_bar(settings, title, said.format)) is not None:
         yield told
@@ -59,7 +59,7 @@ def settling(
 
 @contextmanager
 def copying(settings: Settings, title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show how many bytes of something came; yields what to call with those that did and all."""
+    """Show how many bytes have come; yields a function to call with that and the total."""
     if (told := _without_bar(settings, title, _share)) is not None:
         yield told
         return
@@ -72,7 +72,7 @@ def copying(settings: Settings, title: str) -> Iterator[Callable[[int, int], Non
 
 @contextmanager
 def scanning(settings: Settings, title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show how far a scan is; yields what to call with offsets done and all."""
+    """Show how far a scan is; yields a function to call with the offsets done and the total."""
     if (told := _without_bar(settings, title, _share)) is not None:
         yield told
         return
@@ -100,7 +100,7 @@ def looking(settings: Settings, title: str) -> Iterator[Callable[[int, int], Non
 
 @contextmanager
 def lingering(settings: Settings, title: str) -> Iterator[Callable[[str], None]]:
-    """Show what is waited for, once that takes long; yields what to call with how it stands."""
+    """Show a long wait; yields a function to call with the present state."""
     if not sys.stderr.isatty():
         lines = _Lines(settings, title)
         yield lambda standing: lines.tell(lambda: standing)
@@ -118,7 +118,7 @@ def lingering(settings: Settings, title: str) -> Iterator[Callable[[str], None]]
 def _without_bar(
     settings: Settings, title: str, said: Callable[[int, int], str]
 ) -> Callable[[int, int], None] | None:
-    """What to call with done and all where there is no bar; None where there is one."""
+    """The function to call with done and total if there is no bar; None if there is one."""
     if not sys.stderr.isatty():
         lines = _Lines(settings, title)
         return lambda done, every: lines.tell(lambda: said(done, every))
@@ -137,7 +137,7 @@ def _bar(
 
 
 class _Lines:
-    """A line of how far something is, now and then, where nobody sees a bar."""
+    """A line of progress now and then, where there is no bar."""
 
     def __init__(self, settings: Settings, title: str) -> None:
         self._settings = settings
@@ -146,7 +146,7 @@ class _Lines:
         self._told = ""
 
     def tell(self, standing: Callable[[], str]) -> None:
-        """Say it, if it is time to, and another thing than the last one."""
+        """Print the line if it is time and the line differs from the last one."""
         now = time.monotonic()
         if now < self._next_at or self._settings.machine_readable:
             return
@@ -177,7 +177,7 @@ def _share(done: int, every: int) -> str:
 
 
 class _LateBar:
-    """A bar that begins when something has taken longer than a person waits without a word."""
+    """A bar that appears only once the work takes longer than a person waits without feedback."""
 
     def __init__(self, settings: Settings, title: str) -> None:
         self._settings = settings

@@ -134,7 +134,7 @@ def place_of(context: typer.Context, place: str | None) -> tuple[str, int | None
 
 
 def has_member(settings: Settings, operation: "Operation") -> bool:
-    """Whether anybody is there to do what is asked of the queues."""
+    """Whether the group has members: only they carry out what an operation asks of its queues."""
     found = ask(settings, lambda client: client.groups.describe(operation.subject))
     if not found.group.borrowers:
         note(settings, f"nobody is a member of {operation.subject}: it goes on once somebody is")

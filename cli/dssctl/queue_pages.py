@@ -2,8 +2,8 @@
 as a file.
 
 Invariant: a file appears under its name once all that was chosen is in it and on the disk; where
-that fails, it is not there, and nothing in the daemon has changed. What an export that was killed
-has left is in the way of no other, and two at once do not touch what is the other's.
+that fails, it is not there, and nothing in the daemon has changed. The remains of a killed export
+do not hinder the next one, and two concurrent exports do not touch each other's files.
 """
 
 import json
@@ -179,7 +179,7 @@ def _destination(path: str) -> "Iterator[IO[str]]":
 
 
 def _give_name(part: Path, whole: Path) -> None:
-    """Let the file have its name, unless another has it by now.
+    """Give the file its name, unless another file has taken the name meanwhile.
 
     Raises:
         FileExistsError: it has.

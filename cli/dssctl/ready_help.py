@@ -1,4 +1,4 @@
-"""The help of the whole program as it was written before, by `scripts/gen_help.py`.
+"""The help of the whole program, written beforehand by `scripts/gen_help.py`.
 
 Invariant: it is byte for byte what Typer writes at the same width, or there is none. It must not
 import anything: Typer alone takes longer than all the rest.
@@ -12,7 +12,7 @@ WIDTHS = (80, 100)
 
 
 def ready_help() -> str:
-    """The help at the width of this terminal; nothing where it was written for none such."""
+    """The help at the width of this terminal; empty if none was written for that width."""
     columns = min(_columns(), WIDTHS[-1])
     if columns not in WIDTHS:
         return ""

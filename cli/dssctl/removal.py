@@ -40,7 +40,7 @@ def showing_removal(name: str) -> "Callable[[Settings, Operation], None]":
 def accepting(
     context: typer.Context, absent: type[DssError], name: str, *, if_exists: bool
 ) -> Iterator[None]:
-    """Where that was asked for, take it for no error that the thing is not there."""
+    """With ``if_exists``, a thing that is not there is no error."""
     try:
         yield
     except absent:
@@ -50,6 +50,6 @@ def accepting(
 
 
 def show_removal(settings: Settings, name: str, *, removed: bool) -> None:
-    """Tell whether the thing of that name was there, where no operation is kept of it."""
+    """Report whether the thing of that name was there, for a removal without an operation."""
     item: Item = {"name": name, "removed": removed, "operation": None}
     show_one(settings, REMOVAL_KIND, item)

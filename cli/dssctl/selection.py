@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 
 class Named(NamedTuple):
-    """What names the items of a list, so that a pattern may choose some."""
+    """The fields that name the items of a list, for a pattern that selects some of them."""
 
     metavar: str
     fields: tuple[str, ...] = ("name",)
-    """The second one stands behind an @."""
+    """A second field stands behind an @."""
     behind: str = ""
-    """What a pattern without an @ has behind it, where names have one."""
+    """What is appended to a pattern without an @, if the names have one."""
 
 
 class ListRules(NamedTuple):
     """How one list differs from the others."""
 
     in_daemon: bool = False
-    """The daemon filters and sorts, for it knows how without telling all."""
+    """The daemon filters and sorts, so it need not send all items."""
     newest_last: bool = False
-    """It is in the order of time, and a limit keeps its end."""
+    """Items are in the order of time, and a limit keeps the last ones."""
     limit: int | None = None
-    """Where none is asked for."""
+    """The limit if the command line has none."""
     remembered: str = ""
     """The names that completion has of it."""
     named: Named | None = None
@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
     filter: str = ""
     sort: str = ""
     at_most: int | None = None
-    """More need not be told; None: all that there are."""
+    """How many items are enough; None: all."""
 
 
 class Selection:

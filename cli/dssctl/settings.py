@@ -1,6 +1,8 @@
-"""What an invocation was told, by options and by configuration; the later option counts.
+"""The settings of one invocation, from options and configuration; of an option that is given twice,
+the last counts.
 
-Invariant: who reads a setting need not know who gave it. `dssctl.config` says which origin counts.
+Invariant: code that reads a setting need not know where it came from. `dssctl.config` says which
+origin counts.
 """
 
 import os
@@ -67,12 +69,12 @@ class ChangeOptions:
     operation_id: str | None = None
     """The caller's own, which makes a repeated command harmless."""
     wait: bool = True
-    """For the end of the operation, for at most `Settings.wait_s`."""
+    """Whether to wait for the end of the operation, for at most `Settings.wait_s`."""
     detailed_exit_code: bool = False
     plan_seen: bool = False
-    """The plan stands above the outcome, in one terminal."""
+    """The plan was shown on the same terminal, above the outcome."""
     confirm_name: str | None = None
-    """Of what is changed, typed beforehand, where a protected context asks for it."""
+    """The name of what is changed, given beforehand for a protected context."""
 
 
 @dataclass(slots=True)
@@ -91,7 +93,8 @@ class ListOptions:
 
 @dataclass(frozen=True, slots=True)
 class ContextInUse:
-    """The named target of this invocation, as far as a command that changes something asks."""
+    """The named target of this invocation, and what it demands of commands that change
+    something."""
 
     name: str
     read_only: str = ""

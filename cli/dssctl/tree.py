@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typer.models import CommandInfo
 
 VERBS_NAMED_MAX = 16
-"""Of a noun, where a verb is none of its: the longest has two lines of them."""
+"""Verbs of a noun that the error for an unknown verb lists: two lines for the longest noun."""
 
 
 PROGRAM = "dssctl"
@@ -37,17 +37,17 @@ COMMANDS = {
     "groups": "Shared subscriptions: list, create, describe, pause, edit, remove.",
     "grants": "Which member reads which stream: list, transfer, revoke.",
     "shards": "Slices in which ordered groups share out streams: list, describe, set their count.",
-    "offsets": "How far groups are: list, rewind, skip, seek, export, import.",
+    "offsets": "Progress of groups: list, rewind, skip, seek, export, import.",
     "borrowers": "Members of groups: evict.",
     "records": "Single records: peek at the newest, find, get one whole, skip, redeliver.",
     "dlq": "Dead letters of groups: list, count by error, peek, redrive, discard, export.",
     "rq": "Records that failed and wait: list, count by error, retry now, skip, give up.",
     "leaders": "Who leads which group, since when: list, describe.",
-    "sessions": "What the daemon keeps of clients: list, close.",
+    "sessions": "Sessions, which the daemon keeps for clients: list, close.",
     "tokens": "Who may call from elsewhere, by a token: add, list, rotate, remove.",
     "principals": "Who may call from elsewhere, and what: list, add, edit, confirm, remove.",
     "backup": "Copies of all that a daemon has: create, list, remove.",
-    "schedules": "What the daemon does by the clock: list, create, describe, pause, trigger, edit.",
+    "schedules": "Tasks that run by the clock: list, create, describe, pause, trigger, edit.",
     "tasks": "What the daemon can do by the clock, or at once: list, run.",
     "jobs": "Bulk jobs: list, describe, drive, wait, pause, resume, cancel, remove.",
     "ops": "What operators changed: list, show, undo, wait, cancel, apply a plan.",
@@ -55,16 +55,16 @@ COMMANDS = {
     "consume": "Print records as they come, alone or as member of a group.",
     "audit": "Which calls changed something, or were refused.",
     "events": "What happened to records and groups.",
-    "watch": "How things are, then each change.",
-    "wait": "Until a group, a session, an operation or the daemon is as it is to be.",
+    "watch": "Print the present state, then each change.",
+    "wait": "Wait until a group, a session, an operation or the daemon is in a given state.",
     "doctor": "What is wrong, from the client to the groups, and what helps.",
     "check": "One measurement against bounds, for Nagios and Prometheus.",
     "top": "The dashboard: all of a daemon as it changes, with keys.",
-    "support": "A bundle for whoever helps: gather, analyze.",
+    "support": "A bundle for the person who helps: gather, analyze.",
     "bench": "How fast the daemon at hand is, seen from here.",
     "replays": "Records of a topic copied to another, as a bulk job: create.",
     "exports": "Records of a topic as Parquet files, as a bulk job: create.",
-    "transforms": "A function of yours between two topics, as a bulk job: create.",
+    "transforms": "Records of a topic copied through your function, as a bulk job: create.",
     "backfills": "Rows of files as records of a topic, as a bulk job: create.",
     "audits": "Whether a topic has its records, each once and in order: create, show.",
     "daemon": "How the daemon is.",
@@ -143,7 +143,7 @@ def root() -> "Root":
         name=PROGRAM,
         help="Look at and steer a DSS daemon.",
         epilog="Exit codes: 0 ok, 1 failed, 2 usage, 3 unreachable, 4 timeout, 5 not found, "
-        "6 conflict, 7 denied, 8 declined, 10 a dry run found something to do and was to say so, "
+        "6 conflict, 7 denied, 8 declined, 10 changes found by --detailed-exitcode, "
         "130 interrupted, 141 pipe closed. A unix socket "
         "that nobody listens at is tried for 2 s, or for DSSCTL_CONNECT_WAIT seconds.",
         no_args_is_help=True,
@@ -175,7 +175,7 @@ class Command(Summarized):
         super().__init__(name, **attributes)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 -- Typer's private types
-        """Run it, once the configuration has had its say."""
+        """Apply the configuration, then run it."""
         settings = settings_of(ctx)
         command = ctx.command_path.partition(" ")[2]
         configure(settings, command, needs_context=self.needs_context)

@@ -73,7 +73,8 @@ def connect(
 
     Args:
         client_id: names the session; where absent, it is made of user, host, process and program.
-            Another client with this id is ended; this one waits until that hands out no more.
+            Another client with this id is ended; this one waits until the other hands out no more
+            records.
         clean_start: discard what an earlier session of this name left behind. Counts for the
             first connect only; after a lost connection the client resumes.
         session_expiry: seconds for which the daemon keeps the session of an absent client.

@@ -46,7 +46,7 @@ class Principal:
     created_at_ms: int
     created_by: str
     suspended: bool = False
-    """By a restore from a backup: not let in until confirmed."""
+    """A restore from a backup suspended it: it is refused until confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Access:
         *,
         expires_at_ms: int | None = None,
     ) -> Principal:
-        """Let in who has a certificate of that name.
+        """Admit the holder of a certificate of that name.
 
         Raises:
             PrincipalExists: there is somebody of that name.
@@ -112,7 +112,8 @@ class Access:
     async def edit(
         self, name: str, permissions: Sequence[Permission], *, expires_at_ms: int | None = None
     ) -> Principal:
-        """Give somebody other permissions, and another end; calls that run are begun anew.
+        """Replace the permissions and the expiry of a principal; its running calls end, and clients
+        reconnect.
 
         Args:
             name: with its kind, ``token:NAME`` or ``cert:NAME``.
@@ -129,8 +130,8 @@ class Access:
         return decoded(reply, Principal)
 
     async def allow(self, name: str, permissions: Sequence[Permission]) -> Principal:
-        """Give somebody more permissions, beside those that they have; calls that run are begun
-        anew.
+        """Give a principal more permissions; it keeps those that it has. Its running calls end, and
+        clients reconnect.
 
         Args:
             name: with its kind, ``token:NAME`` or ``cert:NAME``.
@@ -145,7 +146,7 @@ class Access:
         return decoded(reply, Principal)
 
     async def rotate_token(self, name: str, *, both_for_ms: int = 0) -> NewToken:
-        """Make another token for somebody; the one before is taken for so long, too.
+        """Make a new token for a principal; the previous one is accepted for so long, too.
 
         Raises:
             PrincipalNotFound: nobody of that name has a token.
@@ -161,7 +162,7 @@ class Access:
         return NewToken(decoded(reply, Principal), token)
 
     async def confirm(self, names: Sequence[str] = ()) -> tuple[Principal, ...]:
-        """Let those in again whom a restore from a backup suspended; who they are.
+        """Confirm principals that a restore from a backup suspended; returns them.
 
         Args:
             names: with their kinds; all that are suspended where none is given.
@@ -176,7 +177,7 @@ class Access:
         return tuple(decoded(each, Principal) for each in reply.principals)
 
     async def remove(self, name: str, *, if_exists: bool = False) -> bool:
-        """Let nobody in as this one any more; whether there was one.
+        """Remove a principal; returns whether there was one.
 
         Args:
             name: with its kind, ``token:NAME`` or ``cert:NAME``.

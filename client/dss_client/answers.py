@@ -56,7 +56,7 @@ class WhyAnswer:
     """Of a key: the oldest that are not done, else the newest one."""
     looked: tuple[Looked, ...]
     next_command: str
-    """How to look on, where a bound ended the look for a key; else empty."""
+    """How to continue if a bound ended the search for a key; else empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class ScanFound:
-    """What a scan found of what a group is done with."""
+    """What a scan found among the records that a group has finished."""
 
     matching: int
     filtered: int
@@ -112,7 +112,7 @@ class StreamSums:
     """Sent to a client and not settled."""
     waiting: int
     gone: int
-    """Retention took it, and the group has not come there."""
+    """Removed by retention, at a place that the group has not reached yet."""
     uncounted: int
     """Done and in no count; negative: counted and not done."""
     problem: str

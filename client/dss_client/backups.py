@@ -1,7 +1,7 @@
 """Backups of a daemon, written here: into a directory of backups, or as one tar.
 
 Invariant: what is written is of one moment, and counts once all of it is there. The daemon is told
-when it is durable. Files are written in a thread, a piece behind the one that comes.
+when it is durable. A thread writes each piece while the next one arrives.
 """
 
 import asyncio
@@ -103,7 +103,7 @@ class Backups:
     ) -> MadeBackup:
         """Write a backup into a directory of backups; it is made where it is not there.
 
-        What an earlier backup in it has, and was not written since, is not sent again.
+        Files of an earlier backup there that have not changed since are not sent again.
 
         Args:
             directory: on this machine, outside of any data directory.

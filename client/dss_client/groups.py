@@ -54,10 +54,11 @@ class Groups:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
         ``protocol`` is ``borrow``, the default, or ``lease``. ``on_damage`` is ``pass``, the
-        default: records confirmed damaged are told and passed over; or ``stall`` before them. With
-        ``max_deliver`` a record that fails waits in a retry queue, and after so many attempts it is
-        among the dead letters; without, it comes again for ever. ``backoff`` has the seconds after
-        each failure; ``queue_records`` and ``queue_bytes`` bound what the queues of a stream hold.
+        default: confirmed damaged records are reported and skipped; or ``stall``: delivery stops
+        there. With ``max_deliver`` a record that fails waits in a retry queue, and after so many
+        attempts it is among the dead letters; without, it comes again for ever. ``backoff`` has the
+        seconds after each failure; ``queue_records`` and ``queue_bytes`` bound what the queues of a
+        stream hold.
 
         An ``ordered`` group, which has ``max_deliver`` and reads one topic, hands out records of a
         key one at a time and in order, also through retries: one that fails holds up its own key.
@@ -211,8 +212,8 @@ class Groups:
 
         Args:
             group: as for `describe`; all where none is given.
-            after: a stream is stuck that was done with nothing more for so many seconds; a minute
-                where none is given.
+            after: seconds without progress after which a stream counts as stuck; a minute where
+            none is given.
 
         Raises:
             GroupNotFound, GroupAmbiguous: there is none, or several have the name.
@@ -234,7 +235,7 @@ class Groups:
         scan: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> "tuple[StreamSums, ...]":
-        """Whether what a group is done with, by kind, adds up with what was appended.
+        """Whether the records that a group has finished, by kind, add up with what was appended.
 
         Args:
             group: as for `describe`.

@@ -6,7 +6,7 @@
             await lease.commit(chunk.number, files)
 
 Invariant: values in, frozen values out; no wire message leaves this module. A commit whose answer
-was lost is repeated: the daemon answers it once, whatever became of the first one.
+was lost is repeated; the daemon publishes the chunk once.
 """
 
 import asyncio
@@ -195,7 +195,7 @@ class Lease:
             after = page[-1].number
 
     async def over_restarts(self, act: Callable[[], Awaitable[T]]) -> T:
-        """What an act gives that may be repeated: it is, wherever the daemon was lost.
+        """The result of an action that is repeated whenever the connection is lost.
 
         Raises:
             OutcomeUnknown, Unreachable: the daemon was away for too long, or lost too often.

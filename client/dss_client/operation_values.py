@@ -50,7 +50,7 @@ class OperatedStream:
     """Once it is done."""
     after: Progress | None
     client_id: str
-    """Whom it waits for; empty where for nobody."""
+    """The client that it waits for; empty where there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class Operations:
         """What applying the change would do now; nothing is changed.
 
         Raises:
-            DssError: what stands against it, or the daemon does not answer.
+            DssError: why it cannot be applied, or the daemon does not answer.
         """
         from dss_api.v1 import operations_pb2
         from dss_client._changes_on_wire import change_to_wire
@@ -117,7 +117,7 @@ class Operations:
         streams: Sequence[str] = (),
         reason: str = "",
     ) -> Operation:
-        """Let records come again, from a target, or from so many records or so much time back.
+        """Deliver records again, from a target, or from so many records or so much time back.
 
         Raises:
             DssError: as for `apply`.
@@ -250,7 +250,7 @@ class Operations:
         raise AssertionError("a watch ends with the operation")
 
     async def cancel(self, number: int, *, reason: str = "") -> Operation:
-        """Leave out what an operation has not done yet.
+        """Cancel the rest of an operation; what it has done stays done.
 
         Raises:
             OperationNotFound, OperationEnded: it is not there, or there is nothing left of it.

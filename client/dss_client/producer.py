@@ -202,7 +202,7 @@ class Producer(Sender[Delivery]):
 
         Raises:
             TopicNotFound: there is none of this name.
-            Unreachable: no daemon answers the first thing that this client asks.
+            Unreachable: no daemon answers the first call of this client.
         """
         from dss_client._produce_call import ProduceCall
         from dss_client.topics import routing_of

@@ -138,12 +138,13 @@ class HandedOutRecord(Record):
 
     @property
     def grant_number(self) -> int:
-        """Names the loan of its stream in this session; a stream lent again has another."""
+        """The number of its stream's grant in this session; a stream lent again has another."""
         return self._source.grant.number
 
     @property
     def grant_epoch(self) -> int:
-        """Which loan of its stream, in whichever session; rises with each. As in `GrantNotice`."""
+        """The epoch of its stream's grant; it rises with each, whatever the session. As in
+        `GrantNotice`."""
         return self._source.grant.grant_epoch
 
     @property

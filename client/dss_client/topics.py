@@ -189,8 +189,9 @@ class Topics:
         Every stream has a range, an empty one too; those of older storage topics come first. All
         that is kept is told where no times are given.
 
-        Of a group's ``dead_letters`` it is what of the topic lies dead there now, and the times are
-        of when that died: in pieces, several of a stream or none, which are offsets of the queue.
+        With a group's ``dead_letters``, the ranges are those of the topic's dead letters there now,
+        and the times are those of their deaths. A stream has several ranges or none, and their
+        offsets are offsets of the queue.
 
         Raises:
             TopicNotFound: there is none of this name.

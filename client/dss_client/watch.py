@@ -1,8 +1,8 @@
 """How things are, and each change of them, for dashboards.
 
-Invariant: values in, frozen values out; no wire message leaves this module. Whoever applies each
-update to what it has, has what the daemon has: a watch that lost its connection goes on where it
-was, or begins anew where the daemon has forgotten, and says so by `WatchUpdate.anew`.
+Invariant: values in, frozen values out; no wire message leaves this module. A caller that applies
+each update mirrors the daemon. A watch that lost its connection goes on where it was; if the daemon
+has forgotten that place, it begins again and says so by `WatchUpdate.anew`.
 """
 
 import asyncio
@@ -109,7 +109,7 @@ class WatchUpdate:
     changed: tuple[tuple[WatchKey, WatchedValue], ...]
     removed: tuple[WatchKey, ...]
     complete: bool
-    """All is told up to now; else more follows at once."""
+    """The state up to now is complete; else more updates follow at once."""
 
 
 async def watch(

@@ -83,8 +83,8 @@ CREDIT_BYTES = 8 << 20
 four of them go in one message while the client works on the others (measured)."""
 
 ACKED_RANGES_MAX = 1_024
-"""Acked ranges above a floor; at the cap, delivery of the stream pauses. What is out by then may
-become ranges too."""
+"""Acked ranges above a floor; at the cap, delivery of the stream pauses. Records that are in flight
+then may add more ranges."""
 
 LEASE_MS = 6_000
 """L: how long a grant outlives the last answered ping of its borrower."""
@@ -93,8 +93,8 @@ SETTLE_INTERVAL_MS = 5
 """The client reports its hand-out frontier at the latest this often."""
 
 SETTLE_RANGES_MAX = 4_096
-"""Ranges in what a client says of one grant at a time: bounds what the daemon keeps of it. Whoever
-has more to say says it in several."""
+"""Ranges in one report of a client about one grant: bounds what the daemon keeps of it. A client
+with more ranges sends several reports."""
 
 NAK_DELAY_MS_MAX = 24 * 3_600_000
 """The longest delay of a nak: until it is over, the stream's ack floor cannot rise."""

@@ -111,7 +111,7 @@ def use(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="CONTEXT", help="Its name; - for the one before.")],
 ) -> None:
-    """Use a context from now on; a flag or DSSCTL_CONTEXT still counts more."""
+    """Use a context from now on; a flag or DSSCTL_CONTEXT takes precedence."""
     if name == "-":
         _use_previous(context)
         return

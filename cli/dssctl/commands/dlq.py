@@ -154,7 +154,7 @@ def redrive(
         ),
     ] = False,
 ) -> None:
-    """Let dead letters come again: the first attempt, due at once. All where nothing is named."""
+    """Deliver dead letters again: as a first attempt, due at once. All where nothing is named."""
     from dss_client.changes import RedriveDeadLetters
 
     change = RedriveDeadLetters(
@@ -181,7 +181,7 @@ def discard(
     until: ToTime = None,
     everything: AllOf = False,
 ) -> None:
-    """Give dead letters up for good; which has to be said. This cannot be undone."""
+    """Give dead letters up for good; name which, or --all. This cannot be undone."""
     from dss_client.changes import DiscardDeadLetters
 
     named = chosen(context, place, error, key, origin, member, since, until)

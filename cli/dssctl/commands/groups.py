@@ -170,7 +170,7 @@ def pause(
         typer.Option(metavar="TIME", help="End of the pause: +30m, a date, RFC 3339, @unix."),
     ] = None,
 ) -> None:
-    """Hand out nothing more; what is out may be acknowledged, and members stay connected."""
+    """Pause delivery; records in flight may be acknowledged, and members stay connected."""
     from dss_client.changes import PauseGroup
 
     now_us = settings_of(context).clock_us()

@@ -67,7 +67,7 @@ def describe(
 
 @app.command(cls=showing(JOB_KIND))
 def wait(context: typer.Context, name: Name) -> None:
-    """Wait until a job has ended; an error unless it is done then.
+    """Wait until a job has ended; fail unless it is done.
 
     It waits for any time unless --timeout is given. Ctrl-C ends the waiting; the job goes on.
     """

@@ -139,7 +139,7 @@ def import_offsets(
         str, typer.Argument(metavar="FILE", help="What offsets export wrote; - is standard input.")
     ],
 ) -> None:
-    """Put a group where the exported one stood, stream by stream."""
+    """Set the progress of a group to that of the exported one, stream by stream."""
     from dss_client.changes import ImportOffsets
 
     streams = read_document(

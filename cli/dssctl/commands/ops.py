@@ -120,7 +120,7 @@ def _newest_undoable(context: typer.Context) -> int:
 
 @app.command(cls=showing(APPLIED_KIND))
 def wait(context: typer.Context, number: OperationNumber) -> None:
-    """Wait until an operation has ended; an error unless it is done then."""
+    """Wait until an operation has ended; fail unless it is done."""
     settings = settings_of(context)
     operation = ask(settings, lambda client: client.operations.get(number))
     if not operation.ended:
@@ -157,7 +157,7 @@ def apply(
         typer.Argument(metavar="PLAN", help="What --dry-run -o json wrote; - is standard input."),
     ],
 ) -> None:
-    """Do exactly what was planned, or nothing where its subject was changed since."""
+    """Apply a plan exactly, or do nothing if its subject has changed since."""
     settings = settings_of(context)
     change, revision = read_document(
         file, PLAN_KIND.name, "a plan", "any changing command with --dry-run -o json", _planned

@@ -121,7 +121,7 @@ def confirm(
         bool, typer.Option("--all", help="All that were known when the backup was taken.")
     ] = False,
 ) -> None:
-    """Let those in again whom a restore from a backup suspended."""
+    """Confirm principals that a restore from a backup suspended: they may call again."""
     settings = settings_of(context)
     if bool(names) == everybody:
         raise typer.BadParameter("Name who may call again, or say --all.")
@@ -136,7 +136,7 @@ def deny(
     name: Name,
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Deny somebody everything until they are edited; their calls end within a second."""
+    """Deny a principal everything until it is edited; its calls end within a second."""
     settings = settings_of(context)
     agreed(settings, f"Denying {name} everything", name, confirmed=yes)
     denied = ask(settings, lambda client: client.access.edit(name, ()))
@@ -150,7 +150,7 @@ def remove(
     if_exists: IfExists = False,
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Let nobody in as this one any more; their calls end within a second."""
+    """Remove a principal: it is refused from now on, and its calls end within a second."""
     settings = settings_of(context)
     agreed(settings, f"Removing {name}", name, confirmed=yes)
     removed = ask(settings, lambda client: client.access.remove(name, if_exists=if_exists))

@@ -205,7 +205,7 @@ def redeliver(
         typer.Argument(metavar="OFFSET...", help="The records' offsets: 7, or 7-9 with both ends."),
     ],
 ) -> None:
-    """Let single records come once more, also those acknowledged long ago; no cursor moves."""
+    """Deliver single records once more, also those acknowledged long ago; no cursor moves."""
     from dss_client.changes import RedeliverRecords
     from dssctl.records.skipping import spans_typed
 

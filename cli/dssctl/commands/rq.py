@@ -101,7 +101,7 @@ def retry_now(
     since: FromTime = None,
     until: ToTime = None,
 ) -> None:
-    """Let records that wait come at once. All where nothing is named."""
+    """Deliver waiting records at once. All where nothing is named."""
     from dss_client.changes import RetryNow
 
     named = chosen(context, place, error, key, origin, member, since, until)
@@ -142,7 +142,7 @@ def dead(
     until: ToTime = None,
     everything: AllOf = False,
 ) -> None:
-    """Make records that wait dead letters, without the attempts that are left."""
+    """Make waiting records dead letters, without their remaining attempts."""
     from dss_client.changes import BuryRetries
 
     named = chosen(context, place, error, key, origin, member, since, until)

@@ -207,7 +207,7 @@ def remove(
 
 @app.command(cls=Changing)
 def pause(context: typer.Context, name: Name) -> None:
-    """Let due times pass without a run; runs that have begun go on."""
+    """Pause a schedule: due times pass without a run; runs that have begun go on."""
     from dss_client.changes import PauseSchedule
 
     carry_out(context, PauseSchedule(name))
@@ -215,7 +215,7 @@ def pause(context: typer.Context, name: Name) -> None:
 
 @app.command(cls=Changing)
 def resume(context: typer.Context, name: Name) -> None:
-    """Let due times count again, from now on."""
+    """Resume a schedule: due times count again, from now on."""
     from dss_client.changes import ResumeSchedule
 
     carry_out(context, ResumeSchedule(name))

@@ -1,4 +1,4 @@
-"""``dssctl support``: a bundle for whoever helps, and what it tells."""
+"""``dssctl support``: a bundle for the person who helps, and what it tells."""
 
 import platform
 from datetime import UTC, datetime
@@ -59,7 +59,7 @@ def gather(
         typer.Option("--log", metavar="PATH", help="Add the end of this log; may be repeated."),
     ] = None,
 ) -> None:
-    """Write a file that tells how all stands, for whoever helps; never a payload."""
+    """Write a file with the state of everything, for the person who helps; never a payload."""
     from dssctl.support.gathering import gather
 
     settings = settings_of(context)
@@ -83,7 +83,7 @@ def analyze(
     only_trouble: OnlyTrouble = False,
     strict: Strict = False,
 ) -> None:
-    """Tell what is wrong by a bundle, with no daemon at hand; exit code 1 where there are problems.
+    """Report what is wrong from a bundle, without a daemon; exit code 1 where there are problems.
 
     What the doctor found where it was gathered, whether the bundle is whole, and which errors its
     logs and events name.

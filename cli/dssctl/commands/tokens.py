@@ -116,7 +116,7 @@ def remove(
     if_exists: IfExists = False,
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Let nobody in with the token of this name any more; its calls end within a second."""
+    """Remove a token: it is refused from now on, and its calls end within a second."""
     settings = settings_of(context)
     confirm(settings, f"Removing the token {name}", name, confirmed=yes)
     removed = ask(settings, lambda client: client.access.remove(KIND + name, if_exists=if_exists))

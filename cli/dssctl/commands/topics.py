@@ -215,7 +215,7 @@ def add_storage(context: typer.Context, name: TopicName, partitions: Partitions)
 
 @app.command(cls=Changing)
 def switch(context: typer.Context, name: TopicName) -> None:
-    """Let the next storage topic take what is produced. This cannot be undone."""
+    """Switch to the next storage topic: it takes new records. This cannot be undone."""
     from dss_client.changes import SwitchTopic
 
     carry_out(context, SwitchTopic(name))

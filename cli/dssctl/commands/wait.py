@@ -1,4 +1,4 @@
-"""``dssctl wait``: until something is as it is to be."""
+"""``dssctl wait``: waits until something is in a given state."""
 
 import asyncio
 import time
@@ -61,7 +61,7 @@ def wait(
         ),
     ],
 ) -> None:
-    """Wait until a group, a session, an operation or the daemon is as it is to be.
+    """Wait until a group, a session, an operation or the daemon is in a given state.
 
     It exits with 4 where that is not so within --timeout, 5m where absent.
     """

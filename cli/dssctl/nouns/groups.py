@@ -73,10 +73,10 @@ GROUP: Fields = (
     text("allocation", "shard: one member has all streams of a shard; or sticky: one by one."),
     number("shards", "Its number of shards; 0: the base of its topic's partitions."),
     span("unused_ms", "It is removed once no client has subscribed for so long; 0: it stays."),
-    text("metadata", "What its creator keeps with it."),
+    text("metadata", "Metadata that its creator stored."),
     *FATES,
     number("revision", "Rises with each operation; --if-revision compares it."),
-    truth("paused", "Whether an operator paused its hand-outs."),
+    truth("paused", "Whether an operator paused its delivery."),
     moment("paused_until", "When the pause ends by itself.", optional=True),
     moment("created_at", "When it was created."),
     *RATES,
@@ -128,13 +128,13 @@ def _ack_wait(item: Item, _now_us: int) -> str:
 
 
 def lag_and_failed(item: Item, now_us: int) -> str:
-    """The lag, and what failed beside it: no lag counts that, and it is not done either."""
+    """The lag, then the records in the queues: unfinished too, but not counted by the lag."""
     failed = [f"{item[each]:,} {each}" for each in ("retrying", "dead") if item[each]]
     return " +".join([shown_lag(item, now_us), *failed])
 
 
 def drained(item: Item, now_us: int) -> str:
-    """The cell of the forecast."""
+    """The time until the group has caught up, as a forecast."""
     at, drain_ms = item["oldest_unacked_at"], item["drain_ms"]
     drained_ms = drained_in_ms(
         int(_number(item, "lag")),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dss_client.job_values import Job, JobChunk
 
 OUTPUT_SHOWN_MAX = 100
-"""Characters of what a chunk left in its manifest, in a table: audits leave some thousands."""
+"""Characters that a table shows of a driver's note on a chunk: an audit notes some thousands."""
 
 
 JOB: Fields = (
@@ -100,7 +100,7 @@ def _rate(item: Item, _now_us: int) -> str:
 
 
 def _driver(item: Item, _now_us: int) -> str:
-    """Who drives it; of a job that goes on, whether nobody does."""
+    """The driver; for an unfinished job without a living one: none, or which one fell silent."""
     driver = item["driver"]
     if item["driver_lives"] or item["ended_at"] is not None:
         return str(driver or "-")
@@ -223,7 +223,7 @@ def what_next(job: "Job") -> list[str]:
         case "failed" | "cancelled":
             steps = [
                 f"{job.published} of {job.chunks} chunks are published and stay; nothing goes on.",
-                "The rest takes a job of its own, made once what stopped this one is mended.",
+                "For the rest, fix what stopped this job, then make another one.",
                 f"Forget it: dssctl jobs rm {name}",
             ]
         case "paused":

@@ -126,7 +126,7 @@ _STATE_STYLES = {
 }
 
 STATES = tuple(_STATE_STYLES)
-"""In which an operation may be."""
+"""The states of an operation."""
 
 
 def _bound(field: str) -> "Column":
@@ -197,7 +197,7 @@ def _brief(value: Value, now_us: int) -> str:
 
 
 def _at(field: str, header: str) -> "Column":
-    """A moment as itself, for its age says too little of a plan or of the end of a pause."""
+    """A column with absolute times: an age says too little of a plan or of the end of a pause."""
 
     def cell(item: Item, _now_us: int) -> str:
         value = item[field]
@@ -276,15 +276,15 @@ OPERATION_KIND = Kind(
     ),
     lambda item: str(item["number"]),
 )
-"""In a listing, which has no streams."""
+"""For a listing, in which operations have no streams."""
 
 APPLIED_KIND = Kind(
     "Operation", (_NUMBER, _KIND, _SUBJECT, _STATE, _STREAMS, _SUMMARY), OPERATION_KIND.identity
 )
-"""What a command that changed something shows of it."""
+"""For a command that has just changed something."""
 
 AS_PLANNED_KIND = Kind("Operation", (_NUMBER, _STATE, _STREAMS), OPERATION_KIND.identity)
-"""What is shown of one that did what a person at the terminal has just read."""
+"""For an operation whose plan was just shown on the same terminal."""
 
 SHOWN_KIND = Kind(
     "Operation",

@@ -1,6 +1,6 @@
 """Who may call from elsewhere, and new tokens: what each field means, and how a table shows it.
 
-Invariant: a token is in what makes it, and in nothing else that is printed.
+Invariant: a token is printed only by the command that makes it.
 """
 
 from typing import TYPE_CHECKING

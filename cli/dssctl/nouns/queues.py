@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 ERROR_CELL_CHARS = 60
 FINGERPRINT_DIGITS = 8
-"""Of an error in a table: its beginning, and as many digits as tell errors of a group apart."""
+"""A table shows the beginning of an error, and enough digits to tell the errors of a group
+apart."""
 
 QUEUE_ENTRY: Fields = (
     text("stream", "The stream of the failed record."),
@@ -129,7 +130,7 @@ def _error_cell(item: Item, _now_us: int) -> str:
 
 
 def _has_time(entry: "QueueEntry") -> bool:
-    """What waits behind its key has none of its own."""
+    """An entry that waits behind its key has no due time of its own."""
     return bool(entry.due_ms) or entry.cause != "follows"
 
 

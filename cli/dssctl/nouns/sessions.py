@@ -10,7 +10,7 @@ SESSION: Fields = (
     text("state", "connected or away."),
     moment("since", "Since when it is in this state."),
     number("subscriptions", "Subscriptions of groups."),
-    number("private_subscriptions", "Subscriptions that nobody shares."),
+    number("private_subscriptions", "Subscriptions of this session alone."),
     number("expiry_s", "Seconds that it is kept while its client is away."),
     text("peer", "Where its client is connected from.", optional=True),
     text("principal", "The principal that it belongs to."),

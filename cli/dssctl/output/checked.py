@@ -21,7 +21,7 @@ def checked_output(out: TextIO) -> Iterator[None]:
 
 
 def give_up(out: TextIO) -> None:
-    """Let what is still buffered vanish; it would fail again when the interpreter flushes."""
+    """Discard the buffer: writing it would fail again when the interpreter flushes."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
 
 

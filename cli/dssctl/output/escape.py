@@ -2,8 +2,8 @@
 
 A record's payload may hold escape sequences that repaint a terminal, characters that reverse the
 reading order, or invisible ones: two names look alike then, and terminals disagree about how wide
-characters are that are joined by one. Invariant: what leaves here holds none of them. What `quoted`
-gives for one text it gives for no other.
+characters are that are joined by one. Invariant: what leaves here holds none of them. `quoted`
+gives different results for different texts.
 """
 
 import re

@@ -35,7 +35,7 @@ class Column(NamedTuple):
     wide: bool = False
     """Shown under ``-o wide`` only."""
     only_csv: bool = False
-    """Not in tables, where another column's cell has it."""
+    """Left out of tables, because the cell of another column shows it."""
     width: int = 0
     """Reserved for it in a table that is printed while it grows."""
     cell: Cell | None = None

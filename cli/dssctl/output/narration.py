@@ -20,7 +20,7 @@ def note(settings: Settings, sentence: str) -> None:
 
 
 def note_condition(settings: Settings, condition: DssError) -> None:
-    """Say on stderr at once what the command goes on in spite of."""
+    """Report a condition on stderr at once; the command goes on."""
     fields = {"code": condition.code, "message": condition.message, "fields": condition.fields}
     _write(settings, f"{condition.code}: {condition.message}", fields)
 
@@ -31,7 +31,7 @@ def _write(settings: Settings, sentence: str, fields: Mapping[str, object]) -> N
         line = escaped_in_json(json.dumps(document, ensure_ascii=False))
     else:
         line = f"note: {escaped(sentence)}"
-    # What it is about stands above it, where both go to one terminal.
+    # On a terminal, the data that the note is about must come first.
     sys.stdout.flush()
     sys.stderr.write(line + "\n")
     sys.stderr.flush()

@@ -36,7 +36,7 @@ class Table:
         ]
         self._rows: list[list[str]] = []
         self._now_us = settings.clock_us()
-        # What is printed as it comes stays there, while its age goes on.
+        # A printed row stays on the terminal, so an age in it would soon be wrong.
         self._style = settings.time or (TimeStyle.ISO if grows else TimeStyle.RELATIVE)
         self._width = shutil.get_terminal_size().columns if out.isatty() else None
 

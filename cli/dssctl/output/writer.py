@@ -59,7 +59,7 @@ def show_one(settings: Settings, kind: Kind, item: Item, sections: Sequence[Sect
 
 
 def tell_one(settings: Settings, kind: Kind, item: Item, sections: Sequence[Section] = ()) -> None:
-    """Show a person on stderr, beside the data, a single thing; a program is shown nothing."""
+    """Show a single thing on stderr, beside the data, if a person reads; for programs, nothing."""
     if settings.quiet or settings.format not in {Format.TABLE, Format.WIDE}:
         return
     _module(settings).writer(settings, kind, sys.stderr, grows=False).one(item, sections)

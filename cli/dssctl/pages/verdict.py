@@ -99,7 +99,7 @@ def named(text: str) -> str:
 
 
 def _shortened(settings: Settings, rows: Value, what: str) -> Value:
-    """Rows that are sorted by need, the first of them only in a table; a note tells of the rest."""
+    """Rows, the most urgent first; a table shows only the first of them, and a note counts them."""
     assert isinstance(rows, Sequence)
     if settings.format is not Format.TABLE or len(rows) <= PAGE_ROWS:
         return rows

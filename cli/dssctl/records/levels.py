@@ -30,7 +30,7 @@ _DONE = ("acked", "done")
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """What is looked for in queues: what was looked for in the streams."""
+    """The conditions of a search in streams, applied to queues."""
 
     topic: str
     stream: str | None
@@ -41,7 +41,7 @@ class Sought:
     """The first offset that each stream keeps, of those that were looked at."""
 
     def takes(self, entry: "QueueEntry") -> bool:
-        """Whether the record is one, and its stream has it no more."""
+        """Whether the record meets the conditions, and its stream no longer has it."""
         name, wanted = StreamName.parse(entry.stream), self.wanted
         if name.topic != self.topic or self.stream not in (None, entry.stream):
             return False
@@ -105,7 +105,8 @@ _NOWHERE: Item = {
 async def in_queues(
     client: "Client", group: str, sought: Sought, looked_max: int
 ) -> AsyncGenerator[Found | None, None]:
-    """Records that only queues of the group have; None where it looked at as many as it may."""
+    """Records that only queues of the group have; None once the bound on looked-at entries is
+    met."""
     key, looked = sought.wanted.key, 0
     queues = client.queues
     for entries in (queues.retries, queues.dead_letters):
@@ -120,7 +121,7 @@ async def in_queues(
 
 
 def may_be_gone(kept_from: Mapping[str, int], ordinals: Sequence[int]) -> bool:
-    """Whether streams of a topic lack records that they had."""
+    """Whether retention may have removed records of a topic."""
     return min(ordinals, default=0) > 0 or any(kept_from.values())
 
 

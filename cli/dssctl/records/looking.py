@@ -93,9 +93,9 @@ class Look:
     looked: int = 0
     """Offsets."""
     damage: StreamDamaged | None = None
-    """The first one that was met."""
+    """The first damage that was met."""
     unlooked: tuple[Span, ...] = ()
-    """Where it did not come to."""
+    """The spans that it did not reach."""
 
     @property
     def total(self) -> int:
@@ -209,7 +209,8 @@ async def _batches(
 
 
 async def _before_gap(client: "Client", span: Span, gap: int, count: int) -> Span:
-    """The last so many records of a span that has none from the offset on: behind a kill."""
+    """The part of a span with its last ``count`` records, if a kill left no records from ``gap``
+    on."""
     low, high = span.start, gap
     while low + 1 < high:
         middle = (low + high) // 2

@@ -1,8 +1,8 @@
 """Patterns that are looked for in payloads, and how long one may take.
 
 A pattern that backtracks can take for ever on one record. The engine looks at signals while it
-works, so an alarm ends it. Invariant: outside of `bounded` no alarm is set, and the handler of
-before is back.
+works, so an alarm ends it. Invariant: outside of `bounded` no alarm is set, and the previous
+handler is restored.
 """
 
 import re

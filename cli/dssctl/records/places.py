@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from dss_client import Client, Topic
 
 STREAMS_AT_ONCE = 16
-"""Streams of a topic that are looked at together; one after the other the way to the daemon and
-back would count a thousand times."""
+"""Streams of a topic that are looked at concurrently; one after the other, a thousand streams would
+take a thousand round trips."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,8 @@ class Find:
     looked_max: int
     decoding: Decoding
     group: str | None = None
-    """For which each is told where it is; and what only queues of it have is found too."""
+    """The group for which each record's state is told. Records that only its queues have are found
+    too."""
 
 
 def peek(settings: Settings, asked: Peek) -> None:
@@ -113,7 +114,7 @@ def find(settings: Settings, asked: Find) -> None:
     search = _Search(settings, asked)
     kind = _kind(settings) if asked.group is None else PLACED_KIND
     if sys.stdout.isatty():
-        # Rows between the bar would tear it; they come when it is gone.
+        # Rows would tear the bar apart, so they are printed once it is gone.
         rows: list[Item] = []
         try:
             search.run(rows.append)

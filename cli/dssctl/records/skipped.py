@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dss_client import Client, Operation
 
 PASSING = ("records.skip", "offsets.skip", "offsets.seek", "rq.skip", "dlq.discard")
-"""Kinds by which records come to nobody."""
+"""Kinds of operations after which nobody gets the records."""
 
 
 async def skipped_by_hand(client: "Client", named: str) -> list[Item]:

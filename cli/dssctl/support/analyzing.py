@@ -1,7 +1,7 @@
 """What a bundle tells: whether it is whole, what the doctor found there, what its logs say.
 
-Invariant: pure. What the doctor found is told as it was found where the bundle was gathered; no
-daemon is asked. What of a bundle is not known, because another version gathered it, is said.
+Invariant: pure. The doctor's findings are those of the time of gathering; no daemon is asked. Parts
+that this version does not know, because another one gathered the bundle, are named.
 """
 
 import re
@@ -57,7 +57,7 @@ def _format(bundle: Gathered) -> Iterator[Finding]:
 
 
 def _unknown(bundle: Gathered) -> Iterator[Finding]:
-    """What is passed over: files, and lines of those that are looked at."""
+    """Findings for files that this version does not know, and for lines that it cannot read."""
     files = [name for name in bundle.files if name not in _KNOWN and not name.startswith("logs/")]
     if files:
         text = f"Nothing is known of these files, and nobody looked at them: {', '.join(files)}."
@@ -72,7 +72,7 @@ def _unknown(bundle: Gathered) -> Iterator[Finding]:
 
 
 def _answers(bundle: Gathered) -> Iterator[Finding]:
-    """What of the daemon is not in it; what of the machine is not there is often nowhere."""
+    """Findings for missing answers of the daemon. Many machines lack some of the other sources."""
     asked = {each.name for each in ASKED}
     for each in bundle.manifest["missing"]:
         if each["name"] in asked:

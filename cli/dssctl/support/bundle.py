@@ -21,8 +21,8 @@ MANIFEST = "manifest.json"
 KIND = "DssSupport"
 """What the manifest says that it is."""
 FORMAT = 1
-"""Of manifest and files; it rises when who reads by the one before would be told something wrong. A
-bundle that names none is of this one."""
+"""The format of manifest and files. It rises when a reader of the previous format would misread a
+bundle. A bundle without a format has this one."""
 
 
 class Bundle:

@@ -48,7 +48,7 @@ STEPS = len(ASKED) + 6
 
 @dataclass(slots=True)
 class _Answers:
-    """What the daemon said, by file, or why it said nothing."""
+    """The daemon's answers, by file, and for each missing one the reason."""
 
     found: dict[str, object] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)

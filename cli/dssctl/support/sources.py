@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BUNDLE_EVENTS = 2_000
 BUNDLE_OPERATIONS = 500
-"""The newest; what is older is hardly about what hurts now."""
+"""The newest ones; older ones hardly concern the present problem."""
 
 LOG_LINES = 5_000
 """From the end of a log."""

@@ -55,7 +55,7 @@ _OF_TOPICS = {
     "storage": "file", "retention": "limits", "discard": "old", "num_replicas": 1,
     "max_consumers": -1, "max_msgs": -1, "max_bytes": -1,
 }  # fmt: skip
-"""What every topic is, in the words of JetStream."""
+"""The settings that every topic has, in the terms of JetStream."""
 
 
 class Standing(NamedTuple):
@@ -158,7 +158,7 @@ class Consumers:
         return filter
 
     async def discard(self, info: ConsumerInfo) -> bool:
-        """Delete exactly this consumer, and not from under others; whether it is gone.
+        """Delete exactly this consumer unless others use it; returns whether it is gone.
 
         Raises:
             GroupInUse: others use it.
@@ -225,7 +225,7 @@ class Consumers:
         return Standing(members, frozenset(each.client_id for each in told.grants) - {""})
 
     async def stream_info(self, name: str) -> StreamInfo:
-        """The stream and how it stands.
+        """The stream with its state.
 
         Raises:
             TopicNotFound: there is none.
@@ -293,10 +293,10 @@ def refuse_unoffered(config: ConsumerConfig) -> None:
 
 
 def refuse_unoffered_stream(fields: dict[str, Any]) -> None:
-    """Refuse a stream that no topic is.
+    """Refuse settings of a stream that no topic has.
 
     Raises:
-        NotOffered: a field says something else than what a topic is anyhow.
+        NotOffered: a field differs from the setting that every topic has.
     """
     for name, value in fields.items():
         if value is not None and value != _OF_TOPICS.get(name):

@@ -1,9 +1,9 @@
 """The workflow's port to DSS: consumers as groups, one subscription per call.
 
-Invariant: a consumer for one subscription has one. A client that joins its group waits until it has
-the streams that it gets, before it hands out anything. It leaves again if another member came
-first, in the order of the leader, or holds a stream: over a restart of the daemon streams are kept
-for their former holders, which come back after new members.
+Invariant: a consumer for one subscription never serves two. A client that joins its group hands out
+nothing until it has its streams. It leaves again if, in the leader's order, another member came
+first, or if another member holds a stream: after a restart of the daemon, streams are kept for
+their former holders, which may join after new members.
 """
 
 import asyncio

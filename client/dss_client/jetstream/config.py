@@ -1,7 +1,7 @@
-"""What consumers, streams and messages of JetStream are configured and told as.
+"""The configuration and the state of JetStream's consumers, streams and messages.
 
-Invariant: values only, with JetStream's names for their fields. A field that is None was not said:
-it is never compared with what a consumer has.
+Invariant: values only, with JetStream's names for their fields. A field that is None was not given,
+and is never compared with that of a consumer.
 """
 
 import json
@@ -19,7 +19,7 @@ EPHEMERAL_S = 5.0
 
 MAX_ACK_PENDING = 1_000
 MAX_WAITING = 512
-"""What a consumer has where nothing is said, as a JetStream server says it."""
+"""The default of a consumer, as a JetStream server reports it."""
 
 
 class AckPolicy(StrEnum):
@@ -42,7 +42,7 @@ class DeliverPolicy(StrEnum):
 
 
 class ReplayPolicy(StrEnum):
-    """How fast what is stored comes."""
+    """The pace at which stored messages are replayed."""
 
     INSTANT = "instant"
     ORIGINAL = "original"
@@ -50,7 +50,7 @@ class ReplayPolicy(StrEnum):
 
 @dataclass(slots=True)
 class ConsumerConfig:
-    """A consumer as it is asked for, or as it is; spans are in seconds."""
+    """The configuration of a consumer, wanted or present; spans are in seconds."""
 
     name: str | None = None
     durable_name: str | None = None
@@ -139,7 +139,7 @@ _CHOSEN = ("name", "deliver_subject", "deliver_group", "filter_subject", "filter
 def with_defaults(config: ConsumerConfig) -> ConsumerConfig:
     """Complete a configuration as a server would.
 
-    But for max_ack_pending: where it is not said, the credit of the session bounds what is out.
+    Except for max_ack_pending: without it, the credit of the session bounds what is in flight.
     """
     said = config.said()
     defaults = dict(_DEFAULTS)
@@ -191,7 +191,7 @@ def check_seconds(name: str, value: float | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SequenceInfo:
-    """A place, by both counts."""
+    """A position, as a sequence of the consumer and of the stream."""
 
     consumer_seq: int | None
     """None: DSS counts no deliveries of a consumer."""
@@ -201,7 +201,7 @@ class SequenceInfo:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerInfo:
-    """A consumer and how it stands."""
+    """A consumer with its state."""
 
     name: str
     stream_name: str
@@ -243,7 +243,7 @@ class StreamState:
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """A stream and how it stands."""
+    """A stream with its state."""
 
     config: StreamConfig
     state: StreamState

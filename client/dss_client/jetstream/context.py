@@ -99,7 +99,7 @@ class JetStream:
         self._producing = AsyncExitStack()
         self._streams: dict[str, tuple[str, str, str]] = {}
         self._learning = asyncio.Lock()
-        """So that a thousand that publish at once ask once, and share one producer."""
+        """Lets a thousand concurrent publishes ask once, and share one producer."""
 
     # Streams and consumers.
 
@@ -127,21 +127,21 @@ class JetStream:
             subjects: that it owns.
             partitions: how many.
             max_age: seconds that a message is kept for at least.
-            fields: what a topic is anyhow, such as ``storage="file"``.
+            fields: settings that every topic has, such as ``storage="file"``.
 
         Raises:
-            NotOffered: a topic is not as a field says.
+            NotOffered: no topic has such a setting.
         """
         check_token("stream", name)
         refuse_unoffered_stream(fields)
         return await self._consumers.add_stream(name, subjects, partitions, max_age)
 
     async def stream_info(self, name: str) -> StreamInfo:
-        """The stream and how it stands."""
+        """The stream with its state."""
         return await self._consumers.stream_info(name)
 
     async def consumer_info(self, stream: str, consumer: str) -> ConsumerInfo:
-        """The consumer and how it stands.
+        """The consumer with its state.
 
         Raises:
             ConsumerNotFound: there is none.
@@ -154,11 +154,12 @@ class JetStream:
         config: ConsumerConfig | None = None,
         **fields: Any,  # noqa: ANN401 - as those of the config
     ) -> ConsumerInfo:
-        """Make a consumer, or find it as it is wanted; without a deliver subject, one to pull from.
+        """Make a consumer, or accept one with these settings; without a deliver subject, to pull
+        from.
 
         Raises:
             ConfigDiffers: there is one of the name that is not as it is wanted.
-            JetStreamMisuse, NotOffered: there can be none like that.
+            JetStreamMisuse, NotOffered: no consumer can be like that.
         """
         asked = replace(config or ConsumerConfig(), **fields)
         for broken in broken_config(asked, pull=asked.is_pull):
@@ -213,7 +214,7 @@ class JetStream:
         stream: str | None = None,
         headers: dict[str, str] | None = None,
     ) -> "PubAckFuture":
-        """Hand over a message; what is returned, awaited, says where it was stored."""
+        """Hand over a message; await the result to learn where it was stored."""
         name, path, one = self._streams.get(subject) or await self._learn(subject)
         if stream is not None and stream != name:
             raise NoMatchingStream(subject=subject, found=f"it is of {name}, not of {stream}")
@@ -280,7 +281,7 @@ class JetStream:
             cb: called with each message, which is acknowledged once it returns.
             durable: the name of the consumer.
             stream: the stream; found by the subject where it is left out.
-            config: what the consumer is to be.
+            config: the configuration of the consumer.
             manual_ack: the callback acknowledges by itself.
             ordered_consumer: each message once and in order, without a consumer in the daemon.
             idle_heartbeat: seconds; three of them without a sign of life are told to ``error_cb``.
@@ -289,7 +290,7 @@ class JetStream:
             skip_lookup: bind or make without looking first.
             pending_msgs_limit: accepted, as flow control is: nothing is dropped here.
             pending_bytes_limit: the same.
-            fields: more of what the consumer is to be.
+            fields: further fields of that configuration.
 
         Raises:
             JetStreamMisuse, NotOffered, NoMatchingStream, ConsumerNotFound, ConsumerIsBound,
@@ -353,7 +354,7 @@ class JetStream:
         pending_msgs_limit: int | None = None,
         pending_bytes_limit: int | None = None,
     ) -> "PushSubscription | OrderedSubscription":
-        """Subscribe to a consumer that is there, as `subscribe`; never made.
+        """Subscribe to an existing consumer, as `subscribe` does; it is never made.
 
         Raises:
             ConsumerNotFound: it is not there.
@@ -374,7 +375,7 @@ class JetStream:
         pending_msgs_limit: int | None = None,
         pending_bytes_limit: int | None = None,
     ) -> PullSubscription:
-        """Pull from a consumer that is there, as `pull_subscribe`; never made.
+        """Pull from an existing consumer, as `pull_subscribe` does; it is never made.
 
         Raises:
             ConsumerNotFound: it is not there.

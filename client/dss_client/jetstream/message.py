@@ -32,7 +32,7 @@ ACCOUNT = "dss"
 
 @dataclass(frozen=True, slots=True)
 class SequencePair:
-    """Where a message stands."""
+    """The sequence numbers of a message."""
 
     consumer: int | None
     """None: DSS counts no deliveries of a consumer."""
@@ -42,7 +42,7 @@ class SequencePair:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What is known of a message beside what it says."""
+    """The metadata of a message."""
 
     sequence: SequencePair
     num_delivered: int
@@ -70,7 +70,7 @@ class Msg(Record):
     native: ClassVar[type[DeliveredRecord]] = DeliveredRecord
     if TYPE_CHECKING:
         data: bytes
-        """What it says."""
+        """The payload."""
         headers: dict[str, str] | None  # type: ignore[assignment] # as JetStream has them
         header: dict[str, str] | None  # type: ignore[assignment]
 
@@ -87,7 +87,7 @@ class Msg(Record):
 
     @property
     def metadata(self) -> Metadata:
-        """What is known of it beside what it says."""
+        """Its metadata."""
         record, of = self.record(), self.of
         attempt = record.attempt if of.acknowledges else 1
         sequence = SequencePair(None, record.offset + 1)
@@ -98,8 +98,8 @@ class Msg(Record):
     def reply(self) -> str:
         """The acknowledgement subject, for tools that read it; nothing is sent to it.
 
-        DSS knows neither a consumer's sequence nor what is pending at a message: both are 0. Behind
-        the tokens that JetStream knows stand the stream in the topic, and the loan of it.
+        DSS counts neither a consumer's deliveries nor pending messages: both tokens are 0. Two more
+        tokens follow those of JetStream: the partition, and the epoch of its grant.
         """
         told = self.metadata
         name = StreamName.parse(told.partition)
@@ -121,7 +121,7 @@ class Msg(Record):
 
     @property
     def is_settled(self) -> bool:
-        """Whether a call that was looked at settled it; a plain ack is not looked at."""
+        """Whether a checked call settled it; a plain ack is not checked."""
         return hasattr(self, "_settled")
 
     @property
@@ -130,16 +130,16 @@ class Msg(Record):
         return self.is_settled or (self.of.acknowledges and self.record().acked)
 
     def ack(self) -> Awaitable[None]:
-        """Done with it: handed over by the call itself, as `DeliveredRecord.ack`."""
+        """Acknowledge it; the call itself does so, as that of `DeliveredRecord.ack`."""
         if self.of.settles(self):
             self.of.ack(self)
         return DONE
 
     async def ack_sync(self, timeout: float = 1.0) -> "Msg":  # noqa: ASYNC109 - as JetStream has it
-        """Done with it, and wait until that is durable.
+        """Acknowledge it, and wait until that is durable.
 
         Raises:
-            TimeoutError: nobody knows; it may be acknowledged again.
+            TimeoutError: the outcome is unknown; it may be acknowledged again.
             GrantNotHeld, OutcomeUnknown: its stream was taken back, or the connection was lost.
         """
         if self.of.settles(self):
@@ -157,9 +157,9 @@ class Msg(Record):
             self.of.refused(self)
 
     async def term(self, reason: str | None = None) -> None:
-        """It is never to come again: a dead letter where the consumer has ``max_deliver``.
+        """Never deliver it again: it becomes a dead letter if the consumer has ``max_deliver``.
 
-        Elsewhere it counts as acknowledged; it stays in the stream, as in JetStream.
+        Otherwise it counts as acknowledged; it stays in the stream, as in JetStream.
         """
         if self.of.settles(self):
             record = self.record()
@@ -244,7 +244,7 @@ Key = tuple["HeldGrant", int]
 
 
 class Hold:
-    """The messages that a subscription has handed out, and what its policy makes of an ack."""
+    """The messages that a subscription has handed out, and what an ack means under its policy."""
 
     def __init__(self, info: ConsumerInfo, *, strict_acks: bool = False) -> None:
         config = info.config

@@ -1,9 +1,8 @@
 """Ordered consumers: each message of a stream once and in order, and nothing to acknowledge.
 
-Such a consumer is a reading of the log that follows it, so there is nothing in the daemon that
-could be lost, or be left behind: over a lost connection it goes on behind the last message.
-Invariant: the stream has one stream of the log, so what was handed out of it is one count and one
-place, and both are exact.
+Such a consumer is a `Reader` that follows the log. The daemon keeps no state of it that could be
+lost or left behind; after a lost connection it goes on behind the last message. Invariant: the
+stream is a single stream of the log, so one count and one offset say exactly what was handed out.
 """
 
 import asyncio
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from dss_client.reader import Reader
 
 BATCHES_AHEAD_MAX = 4
-"""That wait for the program; the daemon is read no further ahead."""
+"""Batches that wait for the program; the client reads no further ahead."""
 
 
 class OrderedSubscription:
@@ -41,11 +40,12 @@ class OrderedSubscription:
         self._info = info
         self._consumers = consumers
         self._takes_all = takes_all
-        """No message of the stream is passed over."""
+        """Whether it takes every message of the stream."""
         self._came = 0
         self._handed = 0
         self._seq = _seq_before(info.config)
-        """Of the last message that was handed out, or before the first; None: not known."""
+        """Sequence of the last message that was handed out, or the one before the first; None:
+        unknown."""
         self._kind = Hold(info).kind
         self._ahead: asyncio.Queue[list[Msg] | DssError | None] = asyncio.Queue(BATCHES_AHEAD_MAX)
         self._here: deque[Msg] = deque()
@@ -73,9 +73,9 @@ class OrderedSubscription:
         return self._came - self._handed
 
     async def consumer_info(self) -> "ConsumerInfo":
-        """What it is told as, and how it stands; the daemon keeps nothing of it.
+        """Its configuration and state, composed here: the daemon keeps nothing of it.
 
-        What waits is known where it takes all of the stream, or where nothing is behind it.
+        ``num_pending`` is known if it takes every message of the stream, or none is left.
         """
         state = (await self._consumers.stream_info(self._info.stream_name)).state
         seq, last = self._seq, state.last_seq
@@ -140,7 +140,7 @@ class OrderedSubscription:
         await self.leave()
 
     async def drain(self) -> None:
-        """Read no more; what is here is handed out, and then it is over.
+        """Read no more; hand out what is here, then end.
 
         Raises:
             SubscriptionOver: it has ended already.
@@ -189,7 +189,7 @@ class OrderedSubscription:
 
 
 def _seq_before(config: ConsumerConfig) -> int | None:
-    """The sequence before the first message, where what is asked for tells it."""
+    """The sequence before the first message, if the configuration tells it."""
     match config.deliver_policy:
         case DeliverPolicy.ALL | None:
             return 0

@@ -1,7 +1,7 @@
 """Subscriptions of the facade: pushed to, or pulled from.
 
 Invariant: leaving deletes the consumer only where this subscription made it and nobody else uses
-it. The end of the client leaves, and deletes nothing.
+it. When the client ends, its subscriptions leave and delete nothing.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ FETCH_MISSED_INTERVALS = 2
 """A fetch with heartbeats ends after so many, as clients of JetStream have it."""
 
 NO_WAIT_S = 0.1
-"""A fetch that does not wait gives what is under way to this client so long to come."""
+"""How long a fetch with ``no_wait`` waits for messages that are on their way to this client."""
 
 
 class JetStreamSubscription:
@@ -96,7 +96,7 @@ class JetStreamSubscription:
                 await self._consumers.discard(self._info)
 
     async def drain(self) -> None:
-        """Take no more of the daemon: what is here is handed out yet, and then it is over."""
+        """Accept no more from the daemon; hand out what is here, then end."""
         self._refuse_where_over()
         self._pieces.end_behind_what_came()
 
@@ -107,7 +107,8 @@ class JetStreamSubscription:
             await self._pieces.__aexit__(None, None, None)
 
     async def _leave_behind(self) -> None:
-        """Nothing more comes: where it was drained, what it made goes; not where a program ends."""
+        """Nothing more comes: delete the consumer that it made if it was drained, not if the
+        program ends."""
         if not self._over:
             await self.leave()
             if self._pieces.is_drained:

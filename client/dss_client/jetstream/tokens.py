@@ -1,8 +1,8 @@
 """The acknowledgement subjects of JetStream, ``$JS.ACK...``: read and formed.
 
 Invariant: exactly 9 tokens, or 11 and more; numbers are ASCII digits within 64 bits; nothing else
-passes. They are for metadata and for tools that read them: messages of DSS are acknowledged by the
-grant that they came under, and never by a subject.
+passes. They serve metadata and tools that read them: a message of DSS is acknowledged through its
+grant, never by a subject.
 """
 
 import re
@@ -38,7 +38,7 @@ class AckSubject:
     """None in the older form, empty where there is none."""
     account: str | None = None
     more: tuple[str, ...] = ()
-    """Tokens behind those that have a meaning."""
+    """Further tokens, which have no defined meaning."""
 
     @classmethod
     def parse(cls, reply: str | None) -> "AckSubject":

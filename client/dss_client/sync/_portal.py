@@ -27,8 +27,8 @@ CLOSE_AT_EXIT_S = 5.0
 """How long the process waits for the loop's thread to end, once its clients are closed."""
 
 SIGNAL_LOOK_S = 0.5
-"""How often a thread that waits for the loop looks up: otherwise it would notice a signal of the
-moment before it began to wait only with the answer."""
+"""How often a waiting thread checks for signals: otherwise it would notice a signal that came just
+before the wait only together with the answer."""
 
 
 Answer = TypeVar("Answer")
@@ -156,7 +156,7 @@ class Portal:
 
 
 class _EndsProgram(Exception):
-    """What ends a program, on its way into the thread that called; the argument is that."""
+    """Carries an exception that ends a program, its argument, into the calling thread."""
 
 
 async def _carried(work: Coroutine[Any, Any, Answer]) -> Answer:

@@ -101,7 +101,7 @@ class Access:
     def add_certificate(
         self, name: str, permissions: Sequence[Permission], *, expires_at_ms: int | None = None
     ) -> Principal:
-        """Let in who has a certificate of that name.
+        """Admit the holder of a certificate of that name.
 
         Raises:
             PrincipalExists: there is somebody of that name.
@@ -114,7 +114,8 @@ class Access:
     def edit(
         self, name: str, permissions: Sequence[Permission], *, expires_at_ms: int | None = None
     ) -> Principal:
-        """Give somebody other permissions, and another end; calls that run are begun anew.
+        """Replace the permissions and the expiry of a principal; its running calls end, and clients
+        reconnect.
 
         Args:
             name: with its kind, ``token:NAME`` or ``cert:NAME``.
@@ -128,8 +129,8 @@ class Access:
         return self._portal.run(self._twin.edit(name, permissions, expires_at_ms=expires_at_ms))
 
     def allow(self, name: str, permissions: Sequence[Permission]) -> Principal:
-        """Give somebody more permissions, beside those that they have; calls that run are begun
-        anew.
+        """Give a principal more permissions; it keeps those that it has. Its running calls end, and
+        clients reconnect.
 
         Args:
             name: with its kind, ``token:NAME`` or ``cert:NAME``.
@@ -141,7 +142,7 @@ class Access:
         return self._portal.run(self._twin.allow(name, permissions))
 
     def rotate_token(self, name: str, *, both_for_ms: int = 0) -> NewToken:
-        """Make another token for somebody; the one before is taken for so long, too.
+        """Make a new token for a principal; the previous one is accepted for so long, too.
 
         Raises:
             PrincipalNotFound: nobody of that name has a token.
@@ -150,7 +151,7 @@ class Access:
         return self._portal.run(self._twin.rotate_token(name, both_for_ms=both_for_ms))
 
     def confirm(self, names: Sequence[str] = ()) -> tuple[Principal, ...]:
-        """Let those in again whom a restore from a backup suspended; who they are.
+        """Confirm principals that a restore from a backup suspended; returns them.
 
         Args:
             names: with their kinds; all that are suspended where none is given.
@@ -161,7 +162,7 @@ class Access:
         return self._portal.run(self._twin.confirm(names))
 
     def remove(self, name: str, *, if_exists: bool = False) -> bool:
-        """Let nobody in as this one any more; whether there was one.
+        """Remove a principal; returns whether there was one.
 
         Args:
             name: with its kind, ``token:NAME`` or ``cert:NAME``.
@@ -185,7 +186,7 @@ class Backups:
     ) -> MadeBackup:
         """Write a backup into a directory of backups; it is made where it is not there.
 
-        What an earlier backup in it has, and was not written since, is not sent again.
+        Files of an earlier backup there that have not changed since are not sent again.
 
         Args:
             directory: on this machine, outside of any data directory.
@@ -281,8 +282,9 @@ class Topics:
         Every stream has a range, an empty one too; those of older storage topics come first. All
         that is kept is told where no times are given.
 
-        Of a group's ``dead_letters`` it is what of the topic lies dead there now, and the times are
-        of when that died: in pieces, several of a stream or none, which are offsets of the queue.
+        With a group's ``dead_letters``, the ranges are those of the topic's dead letters there now,
+        and the times are those of their deaths. A stream has several ranges or none, and their
+        offsets are offsets of the queue.
 
         Raises:
             TopicNotFound: there is none of this name.
@@ -336,10 +338,11 @@ class Groups:
         """Declare the group of ``$share/G/F`` or ``$queue/G/F``; ``ack_wait`` is in seconds.
 
         ``protocol`` is ``borrow``, the default, or ``lease``. ``on_damage`` is ``pass``, the
-        default: records confirmed damaged are told and passed over; or ``stall`` before them. With
-        ``max_deliver`` a record that fails waits in a retry queue, and after so many attempts it is
-        among the dead letters; without, it comes again for ever. ``backoff`` has the seconds after
-        each failure; ``queue_records`` and ``queue_bytes`` bound what the queues of a stream hold.
+        default: confirmed damaged records are reported and skipped; or ``stall``: delivery stops
+        there. With ``max_deliver`` a record that fails waits in a retry queue, and after so many
+        attempts it is among the dead letters; without, it comes again for ever. ``backoff`` has the
+        seconds after each failure; ``queue_records`` and ``queue_bytes`` bound what the queues of a
+        stream hold.
 
         An ``ordered`` group, which has ``max_deliver`` and reads one topic, hands out records of a
         key one at a time and in order, also through retries: one that fails holds up its own key.
@@ -461,8 +464,8 @@ class Groups:
 
         Args:
             group: as for `describe`; all where none is given.
-            after: a stream is stuck that was done with nothing more for so many seconds; a minute
-                where none is given.
+            after: seconds without progress after which a stream counts as stuck; a minute where
+            none is given.
 
         Raises:
             GroupNotFound, GroupAmbiguous: there is none, or several have the name.
@@ -477,7 +480,7 @@ class Groups:
         scan: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> "tuple[StreamSums, ...]":
-        """Whether what a group is done with, by kind, adds up with what was appended.
+        """Whether the records that a group has finished, by kind, add up with what was appended.
 
         Args:
             group: as for `describe`.
@@ -673,7 +676,7 @@ class Operations:
         """What applying the change would do now; nothing is changed.
 
         Raises:
-            DssError: what stands against it, or the daemon does not answer.
+            DssError: why it cannot be applied, or the daemon does not answer.
         """
         return self._portal.run(self._twin.plan(change))
 
@@ -718,7 +721,7 @@ class Operations:
         streams: Sequence[str] = (),
         reason: str = "",
     ) -> Operation:
-        """Let records come again, from a target, or from so many records or so much time back.
+        """Deliver records again, from a target, or from so many records or so much time back.
 
         Raises:
             DssError: as for `apply`.
@@ -797,7 +800,7 @@ class Operations:
         return self._portal.run(self._twin.ended(number))
 
     def cancel(self, number: int, *, reason: str = "") -> Operation:
-        """Leave out what an operation has not done yet.
+        """Cancel the rest of an operation; what it has done stays done.
 
         Raises:
             OperationNotFound, OperationEnded: it is not there, or there is nothing left of it.

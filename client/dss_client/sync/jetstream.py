@@ -29,12 +29,12 @@ class Msg:
 
     @property
     def subject(self) -> str:
-        """What it is about."""
+        """The subject."""
         return self._twin.subject
 
     @property
     def data(self) -> bytes:
-        """What it says."""
+        """The payload."""
         return self._twin.data
 
     @property
@@ -49,7 +49,7 @@ class Msg:
 
     @property
     def metadata(self) -> Metadata:
-        """What is known of it beside what it says."""
+        """Its metadata."""
         return self._twin.metadata
 
     @property
@@ -58,11 +58,11 @@ class Msg:
         return self._portal.call(lambda: self._twin.is_acked)
 
     def ack(self) -> None:
-        """Done with it."""
+        """Acknowledge it."""
         self._portal.call(self._twin.ack)
 
     def ack_sync(self, timeout: float = 1.0) -> "Msg":
-        """Done with it, and wait until that is durable."""
+        """Acknowledge it, and wait until that is durable."""
         self._portal.run(self._twin.ack_sync(timeout))
         return self
 
@@ -71,7 +71,7 @@ class Msg:
         self._portal.run(self._twin.nak(delay))
 
     def term(self, reason: str | None = None) -> None:
-        """It is never to come again."""
+        """Never deliver it again."""
         self._portal.run(self._twin.term(reason))
 
     def in_progress(self) -> None:
@@ -161,11 +161,11 @@ class JetStream:
         return self._portal.run(made)
 
     def stream_info(self, name: str) -> StreamInfo:
-        """The stream and how it stands."""
+        """The stream with its state."""
         return self._portal.run(self._twin.stream_info(name))
 
     def consumer_info(self, stream: str, consumer: str) -> ConsumerInfo:
-        """The consumer and how it stands."""
+        """The consumer with its state."""
         return self._portal.run(self._twin.consumer_info(stream, consumer))
 
     def add_consumer(
@@ -174,7 +174,7 @@ class JetStream:
         config: ConsumerConfig | None = None,
         **fields: Any,  # noqa: ANN401 - as those of the config
     ) -> ConsumerInfo:
-        """Make a consumer, or find it as it is wanted."""
+        """Make a consumer, or accept one with these settings."""
         return self._portal.run(self._twin.add_consumer(stream, config, **fields))
 
     def delete_consumer(self, stream: str, consumer: str) -> bool:
@@ -222,13 +222,13 @@ class JetStream:
     def subscribe_bind(
         self, stream: str, config: ConsumerConfig, consumer: str
     ) -> PushSubscription:
-        """Subscribe to a consumer that is there, and iterate."""
+        """Subscribe to an existing consumer, and iterate."""
         twin = self._portal.run(self._twin.subscribe_bind(stream, config, consumer))
         return PushSubscription(self._portal, twin)
 
     def pull_subscribe_bind(
         self, consumer: str | None = None, stream: str | None = None
     ) -> PullSubscription:
-        """Pull from a consumer that is there."""
+        """Pull from an existing consumer."""
         twin = self._portal.run(self._twin.pull_subscribe_bind(consumer, stream))
         return PullSubscription(self._portal, twin)

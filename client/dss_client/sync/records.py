@@ -49,7 +49,7 @@ class DeliveredRecord(HandedOutRecord):
         return self._settled(_refused)
 
     def ack(self, *, sync: bool = False) -> None:
-        """Done with it. Returns when handed over; with ``sync``, when durable.
+        """Acknowledge it. Returns when handed over; with ``sync``, when durable.
 
         Raises:
             GrantNotHeld: with ``sync``: its stream was taken back before, so it does not count.
@@ -109,7 +109,7 @@ class DeliveredBatch(HandedOutBatch):
         return rows_of(DeliveredRecord, self._source, self._decoded)
 
     def ack(self, *, sync: bool = False) -> None:
-        """Done with all of it. Returns when handed over; with ``sync``, when durable.
+        """Acknowledge all of it. Returns when handed over; with ``sync``, when durable.
 
         Raises:
             GrantNotHeld: with ``sync``: its stream was taken back before, so it does not count.

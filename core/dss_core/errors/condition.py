@@ -73,7 +73,7 @@ def _said(value: object) -> str:
 
 
 def _rendered(template: str, fields: Mapping[str, str]) -> str:
-    """The template over the fields; a field that is a sentence ends no sentence twice."""
+    """The template, filled in; a field that ends with a full stop does not lead to a second one."""
     pieces: list[str] = []
     for literal, name, _, _ in string.Formatter().parse(template):
         is_ended = bool(pieces) and pieces[-1] != UNKNOWN and pieces[-1].endswith((".", "?", "!"))

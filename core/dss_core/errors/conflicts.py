@@ -8,7 +8,7 @@ from dss_core.errors.condition import DssError, ExitCode, registered
 
 @registered
 class ExistsOtherwise(DssError):
-    """Told of by a creation that accepts what exists. Fields: what, differences."""
+    """Reported by a creation that accepts an existing thing. Fields: what, differences."""
 
     code = "DSS2110"
     sentence = "{what} was there before and stays as it is: {differences}."

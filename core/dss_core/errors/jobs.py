@@ -41,7 +41,7 @@ class JobNotFound(DssError):
 
 @registered
 class JobNotInState(DssError):
-    """What was asked for does not go in the state of the job. Fields: job, state, asked."""
+    """The state of the job does not allow the request. Fields: job, state, asked."""
 
     code = "DSS7004"
     sentence = "The job {job} is {state}: it cannot {asked}."
@@ -52,7 +52,7 @@ class JobNotInState(DssError):
 
 @registered
 class JobFenced(DssError):
-    """A driver works on although another one took its job. Fields: job, epoch, newest."""
+    """A driver continues although another one took its job. Fields: job, epoch, newest."""
 
     code = "DSS7005"
     sentence = "This driver of job {job} has epoch {epoch}, and epoch {newest} counts now."

@@ -16,5 +16,5 @@ PASSING = (
     *(Unreachable, Stopping, OutcomeUnknown, Overloaded, DiskFailed, LogUnreadable, TimedOut),
     *(LoginEnded, DaemonNotTrusted),
 )
-"""Of the daemon, or of the way to it. Whose login ended asks again, and hears whether that is for
-good; a certificate that has expired is renewed by somebody."""
+"""Conditions of the daemon, or of the connection to it. A caller whose login ended asks again and
+learns whether it is still allowed; an expired certificate may be renewed meanwhile."""

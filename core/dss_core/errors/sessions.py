@@ -44,7 +44,7 @@ class SessionNotFound(DssError):
 
 @registered
 class SessionReplaced(DssError):
-    """A change names a session that its client has no more. Fields: client_id."""
+    """A change names a session that its client no longer has. Fields: client_id."""
 
     code = "DSS6010"
     sentence = "{client_id} has another session since the plan was made."
@@ -55,7 +55,7 @@ class SessionReplaced(DssError):
 
 @registered
 class SessionConnected(DssError):
-    """What is asked for is for sessions without a connection. Fields: client_id."""
+    """The request is only for sessions without a connection. Fields: client_id."""
 
     code = "DSS2235"
     sentence = "The client {client_id} is connected, so its session cannot be adopted."

@@ -419,7 +419,7 @@ class Jobs:
         except BaseException as error:
             self._step(job, NotPublished(chunk.chunk))
             outcome.set_exception(error)
-            outcome.exception()  # nobody need have joined
+            outcome.exception()  # marks it as retrieved: perhaps no repeated call waits for it
             raise
         outcome.set_result(result)
         return result

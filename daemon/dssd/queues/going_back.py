@@ -134,7 +134,8 @@ class _Attempt:
 
 
 _Made = tuple[int, NewEntry | None, bool] | None
-"""The offset of what goes, as what it goes on, and whether it was left over; None: it stays."""
+"""The offset of an entry that goes back, its new entry (None: it is passed over), and whether it is
+left over from an unfinished re-homing; None: the entry stays."""
 
 
 class _Leaving:

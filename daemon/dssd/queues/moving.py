@@ -1,9 +1,9 @@
 """Moving records of a lane to its queues: read, append, and say what became of each.
 
-Invariant: each record of a move is answered once: it has an entry that is durable, or the log has
-it no more, or it is where it was, which holds whenever nothing better is known. What is gathered is
-bounded; it is appended to both queues at once, so that one group commit takes it. This module must
-not know why records are moved.
+Invariant: each record of a move gets one answer: its entry is durable, or the log no longer has the
+record, or the record is where it was. The last is the answer whenever the outcome is unknown. What
+is gathered is bounded; it is appended to both queues at once, so that one group commit takes it.
+This module must not know why records are moved.
 """
 
 from collections import deque
@@ -39,8 +39,8 @@ between them are read too, but not decoded."""
 
 
 MOVE_READ_BYTES = 256 << 10
-"""What is read at a time for a move: what becomes of a thousand small records is looked up without
-giving way, for a few milliseconds."""
+"""What is read at a time for a move: looking up the outcomes of a thousand small records takes a
+few milliseconds without giving way."""
 
 
 Stretch = list[MovePiece]

@@ -1,9 +1,9 @@
 """Reading what waits in the queues of a lane, once nobody else appends to them.
 
-Invariant: what is told is in order and without holes: every entry below the end that is told was
-told, or the log has it no more; and no entry is told before the one that it was made of
-(`entry_order`). A read that fails is tried again until whoever asked goes away. This module must
-not know what the entries are for.
+Invariant: entries are reported in order and without holes: each entry below the reported end was
+reported, or the log no longer has it; and no entry comes before the one that it was made of
+(`entry_order`). A failed read is tried again until the caller goes away. This module must not know
+what the entries are for.
 """
 
 import asyncio

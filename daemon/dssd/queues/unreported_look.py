@@ -1,10 +1,10 @@
-"""What waits in the queues of a lane by all that the log knows, for operators.
+"""The queues of a lane for operators, with the moves that a dead holder did not report.
 
-A holder that died may have moved records of which nobody told: such a record is still named where
-it was, and by each entry that was made of it since. Who opens the lane next finds that out
-(`machines/delivery/unreported`), and so does this, for whoever asks meanwhile. Invariants: nothing
-is changed; a look is bounded by its budget, and where that ends a lane is told as it was reported.
-This module must not know groups.
+A holder that died may have moved records without reporting it. Then a record still counts at its
+old place, and also in each entry that was made of it since. The next holder finds that out when it
+opens the lane (`machines/delivery/unreported`); until then this module does so for each question.
+Invariants: nothing is changed; a look is bounded by its budget, and a lane that exceeds it is shown
+as last reported. This module must not know groups.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from dssd.queues.opening import Piece, in_order
 
 UNREPORTED_BYTES_MAX = 2 << 20
 """Bytes of unreported entries that one question reads: some 5,000 entries, 0.1 s of a thread. A
-holder that lives reports within 50 ms, so there are more only where one died in the middle."""
+living holder reports within 50 ms, so there are more only if one died during a move."""
 
 
 class UnreportedLook:

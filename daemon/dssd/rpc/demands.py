@@ -269,7 +269,7 @@ def _reads_records(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN
         yield Demand(Role.CONSUME, patterns)
     else:
         yield Demand(Role.CONSUME, (TopicFilter.parse(request.filter),))
-    if patterns:  # which stream exists, is told to who may know of its topic
+    if patterns:  # a caller that may know of the topic learns which streams exist
         yield Demand(Role.READ, patterns, in_part=True)
 
 
@@ -357,7 +357,7 @@ def _drives(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
     source, target = topics or ("", "")
     dead_letters = known.dead_letters_of_job(request.job)
     yield from demands_of_data(source, target, dead_letters, known)
-    if topics is None:  # that there is none is told to who may see all
+    if topics is None:  # only a caller that may see all learns that it does not exist
         yield everywhere(Role.READ)
     elif not (source or target):
         yield everywhere(Role.OPERATE)

@@ -1,8 +1,8 @@
 """What a denial says: the role and the names that would allow the call, to who may know of them.
 
-A caller that may not know whether something exists is told the same as if it did not: what its own
-words ask for. Invariant: a denial names no topic or group that the caller neither wrote nor may
-see. This module decides nothing; it is asked once a call is denied.
+A caller that may not know whether something exists gets the same denial as if it did not: one that
+repeats what the call itself asks for. Invariant: a denial names no topic or group that the caller
+neither wrote nor may see. This module decides nothing; it is asked once a call is denied.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ ATTACH = "/dss_api.v1.Sessions/Attach"
 
 ANY_TOPIC = "--topic FILTER"
 ANY_GROUP = "--group NAME"
-"""Stand in a denial for what the call does not name."""
+"""Placeholders in a denial for a topic or group that the call does not name."""
 
 _NAMED: dict[Role, str] = {
     Role.READ: ANY_TOPIC,
@@ -77,11 +77,11 @@ def denial(
     denied: Demand,
     known: Known,
 ) -> PermissionDenied:
-    """What a caller is told whose message asks for more than it may."""
+    """The denial for a message that asks for more than its caller may do."""
     demands = _demands(method, message, principal, known)
     if all(principal.may(each.seen_by) for each in demands) or (
         method in DRIVING and any(map(principal.may, demands))
-    ):  # who may do a part of what a job does, may know of it
+    ):  # a caller with a part of the job's permissions may know of the job
         return principal.refusal(denied)
     blind = _demands(method, message, principal, NOTHING_KNOWN)
     first = next((each for each in blind if not principal.may(each)), principal.veiled(denied))
@@ -95,7 +95,7 @@ def role_denial(
     principal: Principal,
     known: Known,
 ) -> PermissionDenied:
-    """What a caller is told that lacks the role of the method; the message is its first, if any."""
+    """The denial for a caller without the role of the method, given its first message, if any."""
     if message is not None:
         for demand in (*_demands(method, message, principal, known), *_announced(method, message)):
             if not principal.may(demand):

@@ -34,7 +34,7 @@ from dssd.store.rows import GroupRow
 from dssd.topics.catalogue import Catalogue
 
 GROUPS_LISTED_MAX = 5_000
-"""In one answer: some two megabytes; a caller asks on behind it."""
+"""Groups in one answer: some two megabytes; a caller asks for the next page."""
 
 
 Context = grpc.aio.ServicerContext[Any, Any]

@@ -33,7 +33,7 @@ from dssd.rpc.start_points import start_from
 from dssd.topics.catalogue import Catalogue
 
 RUNS_TOLD_MAX = 2_048
-"""In one answer, some 80 KiB that cost the loop two milliseconds; a caller asks on behind them."""
+"""Runs in one answer: some 80 KiB, which cost the loop two milliseconds; a caller asks for more."""
 
 
 Context = grpc.aio.ServicerContext[Any, Any]

@@ -6,10 +6,10 @@ its sequence. But after a refusal the client gives the refused sequence to anoth
 the frames behind it anew. If the daemon took the old requests in after that, it would store a
 record twice, or store one that its producer was told is not stored.
 
-The producers of one caller to one topic are a *share*. Where a share is at its bound, its producers
-are forgotten, and instead the calls of it that are older than the present one: a producer that goes
-on over such a call is answered `OutcomeUnknown` and comes again over a new one. So who makes
-thousands of producers a second costs the others neither memory nor calls.
+The producers of one caller to one topic are a *share*. When a share reaches its bound, the daemon
+forgets the producers of the share and counts all older calls of the share as replaced: a producer
+that goes on over such a call gets `OutcomeUnknown` and sends again over a new call. So a caller
+that makes thousands of producers a second takes neither memory nor calls from the others.
 
 Invariant: once a call has brought a frame of a producer, frames of that producer from older calls
 are refused. The newest call is remembered for at least `PRODUCE_CALLS_KEPT_S` after its last frame,
@@ -23,8 +23,8 @@ from dss_core.producer_ids import NO_PRODUCER
 from dssd.log.limits import PRODUCERS_MAX, PRODUCERS_OWNER_MAX
 
 PRODUCE_CALLS_KEPT_S = 60.0
-"""How long at least it is known which Produce call of a producer is the newest: longer than the
-requests of a connection can wait that is dead, for it is cut some five seconds after it died."""
+"""The newest Produce call of a producer is remembered for at least this long: longer than requests
+of a dead connection can wait, because it is cut some five seconds after it died."""
 
 
 Share = tuple[int, int]

@@ -37,7 +37,7 @@ SESSION_OPEN_WAIT_S = 30.0
 
 
 SESSIONS_LISTED_MAX = 2_000
-"""In one answer: some 600 KiB of the longest names; a caller asks on behind it."""
+"""Sessions in one answer: some 600 KiB with the longest names; a caller asks for the next page."""
 
 
 Context = grpc.aio.ServicerContext[Any, Any]

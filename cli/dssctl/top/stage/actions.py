@@ -269,7 +269,7 @@ ACTION_TABLE = (
         _has_group, lambda spot, _: changes.Rebalance(spot.group),
     ),
     Action(
-        "W", lambda spot: f"Rewind {_what(spot)}", "let records come again", _has_group,
+        "W", lambda spot: f"Rewind {_what(spot)}", "deliver records again", _has_group,
         _move("rewind"), asks="Back to", suggests="-15m",
         accepts=lambda spot: _targets("earliest", "back", spot),
     ),
@@ -301,7 +301,7 @@ ACTION_TABLE = (
     ),
     Action(
         "D", lambda spot: f"Redrive {_told(spot)}",
-        "let dead letters come again, some of them first", _is_dead, _redrive,
+        "deliver dead letters again, some of them first", _is_dead, _redrive,
         asks="How many first; 0 for all at once", suggests="10",
     ),
     Action(
@@ -310,16 +310,16 @@ ACTION_TABLE = (
         severe=lambda spot: spot.group.partition("@")[0],
     ),
     Action(
-        "N", lambda spot: f"Try {_told(spot)} now", "let a record that waits come at once", _waits,
+        "N", lambda spot: f"Try {_told(spot)} now", "deliver a waiting record at once", _waits,
         lambda spot, _: changes.RetryNow(spot.group, **_records_of(spot)),
     ),
     Action(
-        "K", lambda spot: f"Pass over {_told(spot)}", "let nobody get a record that waits", _waits,
+        "K", lambda spot: f"Pass over {_told(spot)}", "pass over a waiting record", _waits,
         lambda spot, _: changes.SkipRetries(spot.group, **_records_of(spot)),
         severe=lambda spot: spot.group.partition("@")[0],
     ),
     Action(
-        "B", lambda spot: f"Give up {_told(spot)}", "make a record that waits a dead letter",
+        "B", lambda spot: f"Give up {_told(spot)}", "make a waiting record a dead letter",
         _waits, lambda spot, _: changes.BuryRetries(spot.group, **_records_of(spot)),
     ),
     Action(

@@ -1,7 +1,8 @@
 """The task ``rebalance``: streams are spread evenly, at an hour in which moving them hurts nobody.
 
 It applies the operation that an operator would, group by group, and waits for each. Invariant: a
-group that another operation runs on, or whose members go away meanwhile, is left as it is and said.
+group is left as it is, and named in the output, if another operation runs on it or its members go
+away meanwhile.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
