@@ -119,7 +119,7 @@ async def kept(part: str, run: Callable[[], Awaitable[None]], note: Note) -> Non
         began_s = monotonic()
         try:
             return await run()
-        except Exception as error:  # noqa: BLE001 - what this is for
+        except Exception as error:
             contain(part, error, note)
             own = asyncio.current_task()
             if own is not None and own.cancelling():

@@ -123,7 +123,9 @@ async def test_a_service_begins_anew_after_pauses_that_grow_up_to_a_bound(
     async def sleep(pause_s: float) -> None:
         pauses.append(pause_s)
 
-    monkeypatch.setattr(containment, "asyncio", SimpleNamespace(sleep=sleep, current_task=asyncio.current_task))
+    monkeypatch.setattr(
+        containment, "asyncio", SimpleNamespace(sleep=sleep, current_task=asyncio.current_task)
+    )
 
     async def run() -> None:
         if len(pauses) < 9:
