@@ -5,6 +5,8 @@ that waits for its disk. The event loop would stand with it, and with that every
 wait here, up to a bound, and what comes beyond it is left out.
 
 Invariant: lines are written whole and in order, and how many are missing is told where they are.
+Whoever logs never waits for this, not even for itself: an object that is collected while a line is
+taken may log too.
 """
 
 import logging
@@ -29,8 +31,11 @@ class LogWriter(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self._lines: queue.Queue[str | threading.Event] = queue.Queue(LINES_WAITING_MAX)
+        # Of the queues only this one may be entered again in the midst of itself.
+        self._lines: queue.SimpleQueue[str | threading.Event] = queue.SimpleQueue()
         self._left_out = 0
+        self._leaves_out = True
+        self._turn = threading.RLock()
         threading.Thread(target=self._run, name="log", daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -39,17 +44,23 @@ class LogWriter(logging.Handler):
 
     def write(self, text: str) -> None:
         """Have whole lines written, and wait for nothing; in any thread."""
-        try:
-            self._lines.put_nowait(text)
-        except queue.Full:
-            self._left_out += text.count("\n")
+        lines = text.count("\n")
+        with self._turn:
+            if self._leaves_out and self._lines.qsize() >= LINES_WAITING_MAX:
+                self._left_out += lines
+                return
+            self._tell_left_out()
+            self._lines.put(text)
+
+    def leave_nothing_out(self) -> None:
+        """The process ends: the few lines that still come say why."""
+        self._leaves_out = False
 
     def flush(self) -> None:
         """Wait until the lines before are written, if whoever reads them takes them soon."""
         written = threading.Event()
-        with suppress(queue.Full):
-            self._lines.put_nowait(written)
-            written.wait(END_S_MAX)
+        self._lines.put(written)
+        written.wait(END_S_MAX)
 
     def _run(self) -> None:
         while True:
@@ -58,9 +69,14 @@ class LogWriter(logging.Handler):
                     self._put(text)
                 case threading.Event() as written:
                     written.set()
-            if self._left_out and self._lines.empty():
-                left_out, self._left_out = self._left_out, 0
-                self._put(_LEFT_OUT % left_out)
+            with self._turn:
+                if self._lines.empty():
+                    self._tell_left_out()
+
+    def _tell_left_out(self) -> None:
+        left_out, self._left_out = self._left_out, 0
+        if left_out:
+            self._lines.put(_LEFT_OUT % left_out)
 
     def _put(self, text: str) -> None:
         rest = memoryview(text.encode(errors="backslashreplace"))

@@ -93,6 +93,7 @@ def serve(config: Config, *, temporary: Path | None = None) -> None:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_run(config, temporary, log))
     except (DssError, BaseExceptionGroup) as failure:
+        log.leave_nothing_out()
         if config.log_format is LogFormat.TEXT:
             raise
         raise SystemExit(_log_failure(failure)) from failure
@@ -181,6 +182,7 @@ def _fail_stop(
     form: LogFormat, log: LogWriter, temporary: Path | None, error: BaseException
 ) -> None:
     """End the process before what failed can be acknowledged. Runs on any thread."""
+    log.leave_nothing_out()
     if form is LogFormat.JSON:
         exit_code = _log_failure(error)
         log.flush()

@@ -34,14 +34,19 @@ class SocketKeeper:
         self._kept = [_KeptSocket(path, note) for path in sockets]
 
     async def run(self) -> NoReturn:
-        """Look again and again; at the end the second names go."""
+        """Look again and again."""
         try:
             while True:
                 await asyncio.sleep(DIRECTORY_LOOK_S)
                 self.look()
         finally:
-            for each in self._kept:
-                each.let_go()
+            self.let_go()
+
+    def let_go(self) -> None:
+        """The sockets are about to be closed, and their names go: put none back from now on."""
+        kept, self._kept = self._kept, []
+        for each in kept:
+            each.let_go()
 
     def look(self) -> None:
         """Look once."""
@@ -78,7 +83,8 @@ class _KeptSocket:
     def let_go(self) -> None:
         # In a directory that was replaced there may be another daemon's.
         if _inode_of(self._second) == self._inode:
-            self._second.unlink()
+            with suppress(OSError):  # the next daemon here takes it away
+                self._second.unlink()
 
     def _tell(self, kind: EventKind, sentence: str) -> None:
         self._note(Event(kind, str(UnixAddress(self._path)), sentence))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from dss_api.v1 import operations_pb2
-from dss_core.errors import DssError
+from dss_core.errors import DssError, GroupAmbiguous
 from dss_core.filters import SubscriptionFilter, TopicFilter, check_subject
 from dss_core.ids import StreamName
 from dssd.access.permissions import Demand, Role, everywhere
@@ -94,10 +94,27 @@ class Known:
         except DssError:
             return ()
 
-    def state_of(self, group: str, role: Role) -> Demand:
-        """The demand on the state of a group."""
-        filters, name = self.filter_of(group), group_name(group)
-        return Demand(role, filters, name, in_part=role is Role.READ, by_group=True)
+    def states_of(self, group: str, role: Role) -> Iterable[Demand]:
+        """The demands on the state of a group; where several have the name, on each of them, for
+        the answer names them all."""
+        name = group_name(group)
+        for filters in self._meant_by(group):
+            yield Demand(role, filters, name, in_part=role is Role.READ, by_group=True)
+
+    def entries_of(self, group: str) -> Iterable[Demand]:
+        """The same for entries of queues, which are records that failed."""
+        name = group_name(group)
+        return [Demand(Role.CONSUME, filters, name) for filters in self._meant_by(group)]
+
+    def _meant_by(self, group: str) -> Sequence[tuple[TopicFilter, ...]]:
+        try:
+            return [(TopicFilter.parse(self._groups.find(group).filter),)]
+        except GroupAmbiguous:
+            named = [each for each in self._groups.groups() if each.name == group_name(group)]
+            assert named, "several groups have the name"
+            return [(TopicFilter.parse(each.filter),) for each in named]
+        except DssError:
+            return [()]
 
     def sharded_readers(self, topic: str) -> set[str]:
         """The groups that read a topic and have shards, as operators name them."""
@@ -178,7 +195,7 @@ def _sees_topic(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
 
 def _locates(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
     if request.dead_letters:
-        yield _reads_entries(request.dead_letters, known)
+        yield from known.entries_of(request.dead_letters)
     yield from _sees_topic(request, known)
 
 
@@ -204,7 +221,10 @@ def group_name(text: str) -> str:
 
 def _in_group(role: Role) -> Asked:
     def asked(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
-        yield known.state_of(request.group, role) if request.group else everywhere(role)
+        if request.group:
+            yield from known.states_of(request.group, role)
+        else:
+            yield everywhere(role)
 
     return asked
 
@@ -212,7 +232,7 @@ def _in_group(role: Role) -> Asked:
 def _lists_grants(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
     """Of a group; the grants of all are trimmed (`dssd.rpc.permits`)."""
     if request.group:
-        yield known.state_of(request.group, Role.READ)
+        yield from known.states_of(request.group, Role.READ)
 
 
 def _asks_why(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
@@ -230,13 +250,8 @@ def _makes_group(request: Any, _: Known) -> Iterable[Demand]:  # noqa: ANN401
     yield Demand(Role.OPERATE, (parsed.filter,), parsed.group)
 
 
-def _reads_entries(group: str, known: Known) -> Demand:
-    """Entries of queues are records that failed."""
-    return Demand(Role.CONSUME, known.filter_of(group), group_name(group))
-
-
 def _reads_queues(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
-    yield _reads_entries(request.group, known)
+    yield from known.entries_of(request.group)
 
 
 def _produces(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN401
@@ -264,7 +279,7 @@ def _reads_records(request: Any, known: Known) -> Iterable[Demand]:  # noqa: ANN
     """By a filter; without one, all records of a stream, or the group's dead letters of it."""
     patterns = known.patterns(StreamName.parse(request.stream).topic) if request.stream else ()
     if request.dead_letters:
-        yield _reads_entries(request.dead_letters, known)
+        yield from known.entries_of(request.dead_letters)
     elif patterns and not request.filter:
         yield Demand(Role.CONSUME, patterns)
     else:
@@ -296,7 +311,7 @@ def demands_of_change(asked: operations_pb2.Change, known: Known) -> Iterable[De
         given = change.arguments if "arguments" in fields else {}
         yield from demands_of_task({**kept, **given}, known)
     elif "group" in fields:
-        yield known.state_of(change.group, Role.OPERATE)
+        yield from known.states_of(change.group, Role.OPERATE)
     elif "topic" in fields:
         yield Demand(Role.OPERATE, known.patterns(change.topic))
         if kind == "grow_topic":
@@ -312,7 +327,7 @@ def _demands_of_cut_groups(growth: operations_pb2.GrowTopic, known: Known) -> It
     if growth.with_shards and not groups:
         groups = known.sharded_readers(growth.topic)
     for group in sorted(groups):
-        yield known.state_of(group, Role.OPERATE)
+        yield from known.states_of(group, Role.OPERATE)
 
 
 _RUNS_TASKS = ("create_schedule", "edit_schedule", "resume_schedule", "run_task")
@@ -334,7 +349,7 @@ def _demands_of_job(job: operations_pb2.CreateJob, known: Known) -> Iterable[Dem
 def demands_of_data(source: str, target: str, dead_letters: str, known: Known) -> Iterable[Demand]:
     """A job reads its source, or a group's dead letters of it, and writes its target."""
     if dead_letters:
-        yield _reads_entries(dead_letters, known)
+        yield from known.entries_of(dead_letters)
     elif source:
         yield Demand(Role.CONSUME, known.patterns(source))
     if target:

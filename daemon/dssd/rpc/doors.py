@@ -91,6 +91,7 @@ class Doors:
         self._entries = entries
         self._wanted = tuple(addresses)
         self._addresses: tuple[Address, ...] = ()
+        self._sockets = SocketKeeper((), note)
         self.operators_socket = ""
         """Empty where there is none."""
         self.connections = Connections(note, capacity.connections_max, lambda: self.calls.named())
@@ -142,6 +143,7 @@ class Doors:
 
     def watches(self) -> Sequence[Service]:
         """The tasks that must run while the doors are open, with their names."""
+        self._sockets = SocketKeeper(self._addresses, self._note)
         arrivals = ArrivalWatch(
             (self.calls, self._questions),
             (self.connections, self._reserve),
@@ -154,7 +156,7 @@ class Doors:
             ("connections of operators", self._reserve.run),
             ("messages on their way", arrivals.run),
             ("logins", LoginWatch(self.calls, self._entries.access).run),
-            ("names of sockets", SocketKeeper(self._addresses, self._note).run),
+            ("names of sockets", self._sockets.run),
             *self._watched_certificates(),
         )
 
@@ -182,6 +184,7 @@ class Doors:
 
     async def stop(self, grace_s: float | None) -> None:
         """Take no new calls; cancel those that have not ended after the grace, if any."""
+        self._sockets.let_go()
         async with asyncio.TaskGroup() as tasks:
             for server in (*self._clients.values(), self._operators):
                 tasks.create_task(server.stop(grace_s), name="stop a server")

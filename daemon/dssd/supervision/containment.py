@@ -111,15 +111,19 @@ Service = tuple[str, Callable[[], Awaitable[None]]]
 
 
 async def kept(part: str, run: Callable[[], Awaitable[None]], note: Note) -> None:
-    """Run a service until cancelled; restart it after an exception."""
+    """Run a service until cancelled; restart it after an exception, unless that came as it was
+    cancelled: then it ends all the same."""
     contained[part] += 0  # it is shown before anything happens
     pause_s = SERVICE_PAUSE_S
     while True:
         began_s = monotonic()
         try:
             return await run()
-        except Exception as error:  # noqa: BLE001 - what this is for
+        except Exception as error:
             contain(part, error, note)
+            own = asyncio.current_task()
+            if own is not None and own.cancelling():
+                raise asyncio.CancelledError from error
         if monotonic() - began_s > SERVICE_PAUSE_S_MAX:
             pause_s = SERVICE_PAUSE_S
         await asyncio.sleep(pause_s)

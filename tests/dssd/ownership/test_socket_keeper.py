@@ -1,5 +1,6 @@
 """What becomes of a socket that is removed or replaced while somebody listens there."""
 
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from dssd.events.kinds import SOCKET_LOST, SOCKET_REMOVED
 from dssd.events.model import Event
 from dssd.ownership.socket_keeper import SocketKeeper
 from support.daemon_process import short_directory
+
+NOBODY = 65_534
 
 
 @pytest.fixture
@@ -76,3 +79,26 @@ def test_a_socket_whose_second_name_went_too_is_told_to_be_lost_once(
     keeper.look()
     keeper.look()
     assert [each.kind for each in told] == [SOCKET_LOST]
+
+
+def test_a_daemon_that_closes_its_sockets_puts_none_back(
+    path: Path, keeper: SocketKeeper, told: list[Event]
+) -> None:
+    keeper.let_go()
+    path.unlink()
+    keeper.look()
+    assert not list(path.parent.iterdir())
+    assert told == []
+
+
+def test_a_second_name_that_cannot_go_holds_no_stop_up(path: Path, keeper: SocketKeeper) -> None:
+    path.parent.chmod(0o555)
+    user = os.geteuid()
+    try:
+        # Root may remove anything.
+        os.seteuid(user or NOBODY)
+        keeper.let_go()
+    finally:
+        os.seteuid(user)
+        path.parent.chmod(0o700)
+    assert path.with_name(".kept.d.sock").exists()

@@ -18,6 +18,7 @@ from dss_api.v1 import (
     types_pb2,
 )
 from dss_core.errors import (
+    GroupAmbiguous,
     GroupNotFound,
     OnlyBesideDaemon,
     OperationNotFound,
@@ -56,18 +57,31 @@ class Topics:
 
 
 class Groups:
-    """`billing` reads all orders, another of that name the subjects of `eu`."""
+    """`billing` reads all orders, another of that name the subjects of `eu`; of those named `twice`
+    each reads one of the two."""
 
     def find(self, text: str) -> GroupRow:
+        if text == "twice":
+            raise GroupAmbiguous(group=text, candidates="twice@eu/#, twice@orders/#")
         filters = {"billing": "orders/#", "billing@orders/#": "orders/#", "billing@eu/#": "eu/#"}
         if text not in filters:
             raise GroupNotFound(group=text)
         return cast("GroupRow", SimpleNamespace(filter=filters[text]))
 
     def groups(self) -> Sequence[GroupRow]:
-        name, own = "billing", "orders/#"
-        row = SimpleNamespace(name=name, filter=own, full_name=f"{name}@{own}", allocation="shard")
-        return [cast("GroupRow", row)]
+        return [
+            cast(
+                "GroupRow",
+                SimpleNamespace(
+                    name=name, filter=own, full_name=f"{name}@{own}", allocation=allocation
+                ),
+            )
+            for name, own, allocation in (
+                ("billing", "orders/#", "shard"),
+                ("twice", "orders/#", ""),
+                ("twice", "eu/#", ""),
+            )
+        ]
 
 
 class Operations:
@@ -491,6 +505,23 @@ def test_a_group_of_the_same_name_over_other_topics_is_another() -> None:
     )
     applied = operations_pb2.ApplyRequest(change=change(grow_topic=grow))
     assert not may(who, "Operations/Apply", applied)
+
+
+@pytest.mark.parametrize(
+    ("method", "request_"),
+    [
+        ("Groups/Describe", groups_pb2.DescribeGroupRequest(group="twice")),
+        ("Groups/Remove", groups_pb2.RemoveGroupRequest(group="twice")),
+        ("Queues/List", queues_pb2.ListEntriesRequest(group="twice")),
+    ],
+)
+def test_which_groups_have_one_name_is_told_to_who_may_see_each(
+    method: str, request_: object
+) -> None:
+    names = [f"{role} orders/# @*" for role in ("operate", "consume")]
+    assert "eu/#" not in said(login(*names), method, request_)
+    assert may(login(*names, "operate eu/# @*", "consume eu/# @*"), method, request_)
+    assert may(login("operate @twice", "consume # @twice"), method, request_)
 
 
 def test_what_changes_all_of_a_group_takes_all_that_it_reads() -> None:

@@ -123,7 +123,9 @@ async def test_a_service_begins_anew_after_pauses_that_grow_up_to_a_bound(
     async def sleep(pause_s: float) -> None:
         pauses.append(pause_s)
 
-    monkeypatch.setattr(containment, "asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(
+        containment, "asyncio", SimpleNamespace(sleep=sleep, current_task=asyncio.current_task)
+    )
 
     async def run() -> None:
         if len(pauses) < 9:
@@ -141,3 +143,22 @@ async def test_a_service_that_is_cancelled_ends(told: list[Event]) -> None:
     with pytest.raises(asyncio.CancelledError):
         await running
     assert told == []
+
+
+async def test_a_service_that_fails_as_it_is_cancelled_ends_too(
+    told: list[Event], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+
+    async def run() -> None:
+        try:
+            await asyncio.sleep(600)
+        finally:
+            raise KeyError
+
+    running = asyncio.create_task(kept("a service", run, told.append))
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert len(told) == 1
