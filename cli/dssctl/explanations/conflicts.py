@@ -46,9 +46,9 @@ CONFLICTS = {
         come. The message has the first and the next offset. Start at earliest, at a time, or
         in between.""",
     "DSS2016": """A producer numbers its frames for each stream, and one or more before this
-        one never came. The daemon stores nothing behind a gap, so that order holds. Send the
-        missing ones first; clients of this project do so by themselves, others begin under a
-        new producer id.""",
+        one never came, or were refused. The daemon stores nothing behind a gap, so that order
+        holds. Send the missing ones first; clients of this project do so by themselves, others
+        begin under a new producer id.""",
     "DSS2017": """The daemon can repeat its answer to the last five frames of a producer in a
         stream, and this number is older. It was answered long ago; nothing was stored now. A
         producer that lost its place begins under a new id.""",

@@ -14,6 +14,10 @@ PRODUCERS_RESERVE = 62_500
 """A quarter of the room is reserved for principals with few producers in a topic, so that
 principals with many cannot keep them out."""
 
+PRODUCERS_REFUSED_MAX = 16_384
+"""Of how many new producers it is known that their first frame found no room: more than begin while
+a disk is full, in 5 MiB."""
+
 PRODUCER_FORGOTTEN_US = 24 * 3_600 * 1_000_000
 """A producer's sequences are forgotten once a daemon saw it silent for so long."""
 

@@ -20,6 +20,7 @@ import xxhash
 
 from dss_core.errors import TooManyProducers
 from dssd.log.limits import PRODUCERS_FEW, PRODUCERS_MAX, PRODUCERS_OWNER_MAX, PRODUCERS_RESERVE
+from dssd.log.refused_firsts import RefusedFirsts
 
 PRODUCER_KEPT_US = 10 * 60 * 1_000_000
 """A producer is never forgotten for want of room before it was silent for so long: longer than a
@@ -100,6 +101,8 @@ class ProducerRoom:
         self.shares: set[OwnerShare] = set()
         """The shares that have any producer."""
         self.started_us = started_us
+        self.refused = RefusedFirsts()
+        """Where producers that are not remembered have to begin."""
         self._full_until_us = 0
 
     def add(self, share: OwnerShare) -> None:

@@ -18,11 +18,13 @@ counts as that of a new producer.
 
 After a crash, acknowledged frames may be gone: they are damaged, or they were of durability ``os``
 and lost with the power. Their producers are unknown, so each producer is *in doubt*: its next frame
-and lost with the power. Their producers are unknown, so each producer is *in doubt*: its next frame
 may be of any higher sequence, and the producer continues from there. A gap error would repeat for
-ever. If that frame was not stored after all, earlier ones may still come. If the first frame of an
-unknown producer was not stored, the producer is unknown again. A frame that is known to be gone is
-not answered as stored, and neither is an older one.
+ever. If that frame was not stored after all, earlier ones may still come. A frame that is known to
+be gone is not answered as stored, and neither is an older one.
+
+If the first frame of an unknown producer found no room, the producer stays unknown, but none of its
+later frames may begin in place of that one (`refused_firsts`): its repeat would be too old then,
+although it is certain that it was not stored. Earlier frames may still come.
 
 Invariant: a sequence is answered with what was stored first, or not at all. Pure: no clock, no
 file; the same frames in the same order give the same state. Frames whose producer is
@@ -160,6 +162,7 @@ class Producers:
         """
         recent = self._known(partition, producer_id, sequence)
         if recent is None:
+            self._check_first(partition, producer_id, sequence)
             return None
         ahead = sequence - recent.last
         if ahead > 1 and recent.in_doubt and sequence <= SEQUENCE_MAX:
@@ -210,6 +213,12 @@ class Producers:
         if self.forgotten_us and not is_new:
             raise ProducerForgotten(stream=self._stream(partition))
 
+    def _check_first(self, partition: int, producer_id: bytes, sequence: int) -> None:
+        first = self._room.refused.first((self._storage_topic_id, partition, producer_id))
+        if first is not None and sequence > first:
+            stream = self._stream(partition)
+            raise SequenceGap(given=sequence, expected_after=first - 1, stream=stream)
+
     def make_room(self, partition: int, producer_id: bytes, owner: int) -> None:
         """Make room to remember the producer of a frame that is about to be stored.
 
@@ -254,6 +263,7 @@ class Producers:
         if recent is None:
             recent = self._follow(key, sequence - 1, answer.append_time_us, owner)
             recent.is_complete = True
+            self._room.refused.forget((self._storage_topic_id, *key))
         elif owner != recent.share.owner == NOBODY:
             self._give(recent, owner)
         if not recent.changed:
@@ -313,6 +323,11 @@ class Producers:
                     recent.keep_newest(newer)
                     break
 
+    def refused(self, partition: int, producer_id: bytes, sequence: int) -> None:
+        """There was no room for a frame that might be stored: what follows it has to wait."""
+        if producer_id != NO_PRODUCER and (partition, producer_id) not in self._recent:
+            self._room.refused.note((self._storage_topic_id, partition, producer_id), sequence)
+
     def taken_back(self, partition: int, producer_id: bytes, sequence: int) -> None:
         """Forget the last frame of a producer: it was not stored after all."""
         if producer_id == NO_PRODUCER:
@@ -328,6 +343,7 @@ class Producers:
         recent.last = sequence - 1
         if recent.has_stored_nothing():
             self._drop(key)
+            self.refused(partition, producer_id, sequence)
 
     def forget_at_start(self, wall_us: int) -> None:
         """Forget producers that were silent for long, both by the clock and by the newest frame."""

@@ -16,6 +16,7 @@ from dss_sim.groups.run import run, run_seed
 from dss_sim.groups.scenarios import SCENARIOS
 from dss_sim.groups.timed_events import happen
 from dss_sim.groups.world import World
+from dssd.log.refused_firsts import RefusedFirsts
 from dssd.rpc.producer_fencing import ProducerFencing
 from support.proof_share import only_in_proof, share
 
@@ -182,8 +183,9 @@ def hard_on_moves(seed: int) -> Plan:
     return replace(plan, timed=tuple(timed), partitions=(3,))
 
 
-MOVED = range(share(12, 100))
-"""Seeds of such plans."""
+MOVED = (67, *range(share(12, 100)))
+"""Seeds of such plans. In the first one a full disk refused the first frames of a producer and took
+those behind them, and what became of the first ones was said to be unknown."""
 
 
 @pytest.mark.usefixtures("queue")
@@ -242,6 +244,15 @@ the one before it had been refused by the life of the daemon before."""
 def test_what_is_refused_as_the_daemon_dies_is_stored_in_order_or_refused_for_certain() -> None:
     found = [run(hard_on_daemons(seed)).violation for seed in DYING]
     assert [str(each) for each in found if each is not None] == []
+
+
+def test_where_any_frame_may_follow_a_refused_first_one_that_one_is_too_old_to_tell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(RefusedFirsts, "note", lambda *given: None)
+    found = run(hard_on_moves(67)).violation
+    assert found is not None
+    assert found.invariant == "S7"
 
 
 DIED_BEHIND_A_GAP = (30980, 31103, 100329)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded
+from dss_core.errors import DiskFailed, DiskFull, DssError, Overloaded, SequenceGap
 from dss_core.ids import StreamId
 from dssd.log.port import Append, Appended
 from dssd.log.recovery import judge_segment
@@ -63,6 +63,41 @@ async def test_a_full_disk_refuses_frames_and_takes_them_when_there_is_room(
     await bench.reopen(crash=True)
     assert await bench.payloads() == {0: b"before", 1: b"refused"}
     assert bench.failures == []
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "condition"),
+    [
+        ("pwritev", errno.ENOSPC, DiskFull),
+        ("pwritev", errno.EMFILE, Overloaded),
+        ("fdatasync", errno.ENOSPC, DiskFull),
+        ("fsync", errno.ENOSPC, DiskFull),
+    ],
+)
+async def test_what_follows_the_refused_first_frame_of_a_producer_waits_for_it(
+    bench: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    make_frame: Callable[..., bytes],
+    call: str,
+    error: int,
+    condition: type[DssError],
+) -> None:
+    """As its client sends it again over another call, it must not be too old by then."""
+    frames = [make_frame(b"%d" % number, sequence=number) for number in range(4)]
+    if call != "fsync":
+        await bench.put(b"of another stream", partition=1)
+    disk = FaultyDisk(monkeypatch, call, error)
+    first, second = await bench.log.append([Append(STREAM, built, 1) for built in frames[:2]])
+    assert isinstance(first, condition)
+    assert isinstance(second, (condition, SequenceGap))
+    assert isinstance(await bench.append(frames[0]), condition)
+    disk.broken = False
+    for built in frames[2:]:
+        assert isinstance(await bench.append(built), SequenceGap)
+    again = [await bench.append(built) for built in frames]
+    assert all(isinstance(each, Appended) and not each.repeated for each in again)
+    await bench.reopen(crash=True)
+    assert await bench.payloads() == {number: b"%d" % number for number in range(4)}
 
 
 async def test_frames_are_refused_until_there_is_room_for_a_first_file(

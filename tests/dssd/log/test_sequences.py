@@ -110,9 +110,7 @@ def test_frames_taken_back_can_be_stored_again(known: int, new: int) -> None:
     for sequence in reversed(range(known, known + new)):
         producers.taken_back(0, A, sequence)
     assert outcome(producers, 0, known) is None
-    # Of whom nothing is stored nothing is known; more than a window is never under way.
-    is_unknown = not known and new <= WINDOW
-    assert outcome(producers, 0, known + 1) is (None if is_unknown else SequenceGap)
+    assert outcome(producers, 0, known + 1) is SequenceGap
     for sequence in range(known):
         assert outcome(producers, 0, sequence) in (SequenceTooOld, FirstAnswer(sequence, 1, 100))
 
@@ -127,6 +125,40 @@ def test_a_producer_of_which_nothing_was_stored_may_go_on_at_an_older_sequence(n
     producers.stored(0, A, 0, FirstAnswer(0, 1, 100))
     assert outcome(producers, 0, 0) == FirstAnswer(0, 1, 100)
     assert outcome(producers, 0, 2) is SequenceGap
+
+
+def test_a_producer_whose_first_frame_found_no_room_begins_with_it_or_an_earlier_one() -> None:
+    producers = Producers(7)
+    assert outcome(producers, 0, 3) is None
+    producers.refused(0, A, 3)
+    for behind in (4, 5, 90):
+        assert outcome(producers, 0, behind) is SequenceGap
+    assert producers.first_answer(0, A, 4) is None, "nothing is to be stored"
+    assert producers.answer(0, B, 4) is None
+    assert outcome(producers, 1, 4) is None
+    assert outcome(producers, 0, 2) is None, "the client has numbered its frames anew"
+    producers.refused(0, A, 2)
+    assert outcome(producers, 0, 3) is SequenceGap
+    producers.stored(0, A, 2, FirstAnswer(0, 1, 100))
+    assert outcome(producers, 0, 3) is None
+    assert outcome(producers, 0, 4) is SequenceGap
+
+
+def test_a_start_forgets_that_a_first_frame_found_no_room() -> None:
+    producers = Producers(7)
+    producers.refused(0, A, 3)
+    again, _ = Producers.decode(producers.encode(COVERED))
+    assert outcome(again, 0, 4) is None
+
+
+def test_a_refusal_does_not_move_a_producer_that_has_stored_something() -> None:
+    producers = remembering(3)
+    producers.refused(0, A, 3)
+    producers.refused(0, NO_PRODUCER, 0)
+    assert outcome(producers, 0, 3) is None
+    producers.forget_before(101)
+    assert outcome(producers, 0, 4) is ProducerForgotten
+    assert producers.answer(0, NO_PRODUCER, 1) is None
 
 
 def test_a_producer_that_stored_something_is_known_also_where_no_answer_of_it_is_left() -> None:

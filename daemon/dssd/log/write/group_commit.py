@@ -257,10 +257,17 @@ def _refused_by_state(topic: WriterTopic, header: FrameHeader, append: Append) -
         return StorageTopicSealed(topic=f"id {topic.storage_topic_id}", ordinal="?")
     if header.partition != partition:
         return FrameCorrupt(reason=f"it is for partition {header.partition}, not {partition}")
+    refused = _no_room(topic, header, append)
+    if refused is not None:
+        topic.producers.refused(partition, header.producer_id, header.sequence)
+    return refused
+
+
+def _no_room(topic: WriterTopic, header: FrameHeader, append: Append) -> DssError | None:
     if topic.file is None:
         return DiskFull()
     try:
-        topic.producers.make_room(partition, header.producer_id, append.owner)
+        topic.producers.make_room(append.stream.partition, header.producer_id, append.owner)
     except TooManyProducers as refused:
         return refused
     return None
