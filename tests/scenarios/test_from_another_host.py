@@ -562,7 +562,7 @@ async def test_contexts_keep_where_the_files_are_and_show_them_to_no_other_daemo
     assert (listed.returncode, listed.stdout) == (0, b"orders\n")
     elsewhere = await dssctl("-c", "there", "topics", "ls", "--endpoint", site.plain)
     assert elsewhere.returncode == ExitCode.DENIED
-    assert b"no token was given" in elsewhere.stderr
+    assert b"it sent no token" in elsewhere.stderr
     added = await dssctl("contexts", "add", "bare", "--endpoint", site.plain)
     assert added.returncode == 0, added.stderr
     valid = await dssctl("-c", "there", "contexts", "validate", "-o", "template={name} {valid}")

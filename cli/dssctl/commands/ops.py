@@ -113,7 +113,9 @@ def _newest_undoable(context: typer.Context) -> int:
     change = settings.change
     if change.confirmed and not change.dry_run:
         # Another operator may have changed something else since the last look.
-        raise WrongUsage(reason=f"name what --yes undoes; {newest}.", command=context.command_path)
+        example = f"{context.command_path} {found.number} --yes"
+        reason = f"name what --yes undoes, as in: {example}; {newest}."
+        raise WrongUsage(reason=reason, command=context.command_path)
     note(settings, newest)
     return found.number
 

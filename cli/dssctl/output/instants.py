@@ -9,6 +9,9 @@ from typing import assert_never
 from dss_core.times import text_of_span, text_of_us
 from dssctl.settings import TimeStyle
 
+_CLOCKS_DIFFER_US = 60_000_000
+"""So far ahead a moment may seem that is over: the clock of another host told it."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Instant:
@@ -38,5 +41,11 @@ class Instant:
                 assert_never(style)
 
     def age(self, now_us: int) -> str:
-        """How long ago it was, in two units, seconds at least; a moment to come counts as now."""
-        return text_of_span(max(0, now_us - self.us) // 1_000_000 * 1_000)
+        """How long ago it was, in two units, seconds at least; or in what time it comes.
+
+        A moment to come within a minute counts as now: the clocks of two hosts differ.
+        """
+        ahead_us = self.us - now_us
+        if ahead_us > _CLOCKS_DIFFER_US:
+            return f"in {text_of_span(ahead_us // 1_000_000 * 1_000)}"
+        return text_of_span(max(0, -ahead_us) // 1_000_000 * 1_000)

@@ -47,7 +47,7 @@ class Column(NamedTuple):
         """The cell, safe to print on one line."""
         if self.cell is not None:
             return escaped(self.cell(item, now_us))
-        return escaped(shown(item[self.field], now_us, style))
+        return escaped(shown(item.get(self.field), now_us, style))
 
     def heading(self, style: TimeStyle) -> str:
         """The header; what is shown as a moment is not called an age."""

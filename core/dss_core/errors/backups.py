@@ -23,7 +23,10 @@ class RestoreTargetUnfit(DssError):
 
     code = "DSS1182"
     sentence = "Nothing is restored into {path}: {reason}."
-    hint = "Nothing was changed there. Name a directory that is not there yet: --into NEW"
+    hint = (
+        "Nothing was changed there. Stop its daemon and move it away, mv -T OLD OLD-lost, or name "
+        "a directory that is not there yet: --into NEW"
+    )
     grpc_status = "FAILED_PRECONDITION"
     exit_code = ExitCode.USAGE
 

@@ -14,7 +14,7 @@ class Unreachable(DssError):
     sentence = "No daemon answers at {endpoint}."
     hint = (
         "Start one: dssd serve; with --data-dir DIR it listens at DIR/dssd.sock. Say where one is: "
-        "--endpoint unix:PATH or HOST:PORT."
+        "--endpoint unix:PATH or HOST:PORT, or dss://HOST:PORT if it serves with TLS."
     )
     grpc_status = "UNAVAILABLE"
     exit_code = ExitCode.UNREACHABLE

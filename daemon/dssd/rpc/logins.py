@@ -62,11 +62,11 @@ class ByToken:
         """
         token = _token_of(context)
         if token is None:
-            raise LoginRefused(reason="no token was given; give a file with one: --token-file FILE")
+            raise LoginRefused(reason="it sent no token; give a file with one: --token-file FILE")
         login = self._access.by_token(token.encode(errors="replace"))
         if login is None:
             _refuse_suspended(self._access.suspended_by(token.encode(errors="replace")))
-            raise LoginRefused(reason="its token is not known, or no longer")
+            raise LoginRefused(reason="no principal has its token, or no longer")
         return login
 
 

@@ -163,3 +163,7 @@ def test_a_listing_that_is_interrupted_is_a_valid_document(
     with pytest.raises(KeyboardInterrupt):
         interrupted_after_one()
     assert capsys.readouterr().out.endswith("\n]}\n")
+
+
+def test_a_column_of_a_field_that_an_item_lacks_is_empty() -> None:
+    assert Column("members", "MEMBERS").text({"name": "billing"}, NOW_US) == "-"

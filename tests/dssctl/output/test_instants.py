@@ -10,5 +10,9 @@ def test_a_moment_beyond_the_calendar_is_still_shown() -> None:
     assert Instant(1 << 62).rfc3339().startswith("@4611686018427.38")
 
 
-def test_a_moment_to_come_is_now() -> None:
+def test_a_moment_to_come_within_a_minute_is_now() -> None:
     assert Instant(2_000_000).age(now_us=1_000_000) == "0s"
+
+
+def test_a_moment_to_come_later_says_in_what_time() -> None:
+    assert Instant(90 * 86_400_000_000).age(now_us=0) == "in 90d"

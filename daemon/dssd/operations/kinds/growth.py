@@ -359,5 +359,5 @@ def _named(topic: Topic, part: StorageTopic) -> str:
 
 
 def _routing(topic: Topic, part: StorageTopic) -> str:
-    factor = "" if topic.router == "range" else f", K {part.factor}"
+    factor = "" if topic.router == "range" else f" (factor {part.factor})"
     return f"{counted(part.partitions, 'partition')}{factor}"
