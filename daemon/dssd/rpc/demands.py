@@ -2,7 +2,8 @@
 
 Invariant: every method that is served stands in exactly one of these tables. A method in none of
 them demands everything, so a forgotten one is denied to limited callers. A name that does not exist
-gives a demand for that name, so a caller without permission does not learn whether it exists.
+gives a demand for that name, so a caller whose permissions do not cover the name does not learn
+whether it exists.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,8 +1,8 @@
 """What a denial says: the role and the names that would allow the call, to who may know of them.
 
-A caller that may not know whether something exists gets the same denial as if it did not: one that
-repeats what the call itself asks for. Invariant: a denial names no topic or group that the caller
-neither wrote nor may see. This module decides nothing; it is asked once a call is denied.
+A denied caller that may not know whether something exists gets the same denial as if it did not:
+one that repeats what the call itself asks for. Invariant: a denial names no topic or group that the
+caller neither wrote nor may see. This module decides nothing; it is asked once a call is denied.
 """
 
 from collections.abc import Iterable, Sequence
