@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 # More than there are cores: most tests wait half of their time, for leases and other processes.
-TEST_JOBS ?= $(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN))
+TEST_JOBS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # Each commit takes another sample of the mutants.
 TURN ?= $(shell git rev-list --count HEAD 2>/dev/null || echo 0)
 

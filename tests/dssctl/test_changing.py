@@ -13,6 +13,7 @@ import pytest
 from dss_api.v1 import operations_pb2
 from support.dssctl_call import call_dssctl
 
+GRACE_S = 10.0
 CHANGE = operations_pb2.Change(resume_group=operations_pb2.ResumeGroup(group="g"))
 
 
@@ -48,7 +49,8 @@ class Lost:
 
 
 def _stop(stopper: ThreadPoolExecutor, server: grpc.Server) -> None:
-    stopper.submit(server.stop, None)
+    # Without grace the connection may be closed before the answer was sent.
+    stopper.submit(server.stop, GRACE_S)
 
 
 @pytest.fixture

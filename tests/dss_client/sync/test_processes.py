@@ -111,10 +111,14 @@ with client.producer("cut") as producer:
     for number in range(300):
         producer.enqueue(b"%d" % number)
 handled = set()
+presses = [50, 100, 150, 200, 250]
+lock = threading.Lock()
 
 def handle(record):
     handled.add(record.payload)
-    if len(handled) % 50 == 0:
+    with lock:
+        pressed = presses and len(handled) >= presses[0] and presses.pop(0)
+    if pressed:
         os.kill(os.getpid(), signal.SIGINT)
     time.sleep(0.001)
     if len(handled) == 300:
